@@ -65,10 +65,14 @@ std::optional<ApiError> CheckKey(const HttpRequest& request, const Settings& set
   const bool bearer = given.starts_with(kScheme);
   given.remove_prefix(bearer ? kScheme.size() : 0);
   if (SameSecret(settings.key, given) && bearer) return std::nullopt;
-  return ApiError{.status = kUnauthorized,
-                  .message = given.empty() ? "no key was sent; send Authorization: Bearer KEY"
-                                           : "the key is not the server's",
-                  .code = "invalid_api_key"};
+  if (SameSecret(settings.key, request.api_key)) return std::nullopt;
+  if (given.empty()) given = request.api_key;
+  return ApiError{
+      .status = kUnauthorized,
+      .message = given.empty()
+                     ? "no key was sent; send Authorization: Bearer KEY, or X-Api-Key: KEY"
+                     : "the key is not the server's",
+      .code = "invalid_api_key"};
 }
 
 }  // namespace ng::serve

@@ -15,7 +15,7 @@ namespace ng::serve {
 // not the server itself: another page's script sends it.
 std::optional<ApiError> CheckSource(const HttpRequest& request, const Settings& settings);
 
-// Refuses (401) a request without the key.
+// Refuses (401) a request without the key, which clients of some APIs send as X-Api-Key.
 std::optional<ApiError> CheckKey(const HttpRequest& request, const Settings& settings);
 
 // Takes the same time whatever differs, up to the length of `given`.

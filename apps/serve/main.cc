@@ -135,8 +135,8 @@ absl::Status Serve(const EngineOptions& options, ProgressBar& bar, bool* drained
   };
   WriteStderr(Greeting(settings, server->port(), needs));
   server->Run([&](const std::shared_ptr<Exchange>& exchange) { service.Handle(exchange); },
-              [](int status, const std::string& message) {
-                return ErrorReply({.status = status, .message = message});
+              [](int status, const std::string& message, const std::string& path) {
+                return ErrorReply({.status = status, .message = message}, ErrorStyleOf(path));
               });
   session->Drain();
   waiter.join();

@@ -72,6 +72,8 @@ const Service::Route* Service::FindRoute(std::string* path) {
       {"POST", "/v1/completions", true, &Service::Completions},
       {"POST", "/v1/chat/completions", true, &Service::Chat},
       {"POST", "/v1/responses", true, &Service::Responses},
+      {"POST", "/v1/messages", true, &Service::Messages},
+      {"POST", "/v1/messages/count_tokens", true, &Service::CountTokensOf},
       {"POST", "/v1/embeddings", true, &Service::Embeddings},
       {"POST", "/tokenize", true, &Service::TokenizeText},
   };
@@ -89,7 +91,8 @@ const Service::Route* Service::FindRoute(std::string* path) {
 Service::Service(Engine& engine, Session& session, HttpServer& server, const Settings& settings,
                  int64_t max_tokens, ViewedEngine viewed)
     : views_(settings.views),
-      host_{engine, session, server, settings, metrics_, views_},
+      kept_(static_cast<size_t>(settings.responses)),
+      host_{engine, session, server, settings, metrics_, views_, kept_},
       viewed_(std::move(viewed)),
       max_tokens_(max_tokens),
       created_(static_cast<int64_t>(std::time(nullptr))) {}
@@ -97,27 +100,30 @@ Service::Service(Engine& engine, Session& session, HttpServer& server, const Set
 void Service::Handle(const std::shared_ptr<Exchange>& exchange) {
   const HttpRequest& request = exchange->request();
   if (auto error = CheckSource(request, host_.settings)) {
-    return exchange->Reply(ErrorReply(*error));
+    return exchange->Reply(Refused(*exchange, *error));
   }
   std::string path = request.path;
   const Route* const route = FindRoute(&path);
   if (route == nullptr) {
-    return exchange->Reply(ErrorReply({.status = kNotFound,
-                                       .message = "there is nothing at " + request.path,
-                                       .code = "unknown_url"}));
+    return exchange->Reply(Refused(*exchange, {.status = kNotFound,
+                                               .message = "there is nothing at " + request.path,
+                                               .code = "unknown_url"}));
   }
   // HEAD is GET; the connection sends no body then.
   if ((request.method == "HEAD" ? "GET" : request.method) != route->method) {
     const std::string method(route->method);
-    HttpReply reply = ErrorReply(
-        {.status = kNotAllowed,
-         .message = absl::StrCat(request.method, " ", request.path, ": must be ", method),
-         .code = "method_not_allowed"});
+    HttpReply reply =
+        Refused(*exchange,
+                {.status = kNotAllowed,
+                 .message = absl::StrCat(request.method, " ", request.path, ": must be ", method),
+                 .code = "method_not_allowed"});
     reply.headers.emplace_back("Allow", method == "GET" ? "GET, HEAD" : method);
     return exchange->Reply(reply);
   }
   if (route->needs_key) {
-    if (auto error = CheckKey(request, host_.settings)) return exchange->Reply(ErrorReply(*error));
+    if (auto error = CheckKey(request, host_.settings)) {
+      return exchange->Reply(Refused(*exchange, *error));
+    }
   }
   (this->*route->answering)(exchange);
 }
@@ -210,12 +216,23 @@ void Service::Embeddings(const std::shared_ptr<Exchange>& exchange) {
        .code = "unsupported"}));
 }
 
+void Service::Messages(const std::shared_ptr<Exchange>& exchange) { Ask(exchange, PlanMessage); }
+
+void Service::CountTokensOf(const std::shared_ptr<Exchange>& exchange) {
+  Compute(exchange, CountTokens);
+}
+
 void Service::TokenizeText(const std::shared_ptr<Exchange>& exchange) {
-  Work(exchange, ReaderOf(*exchange), [this, exchange](Reading&) {
-    const Parsed<Json> json = Tokenize(exchange->request().body, Parts());
+  Compute(exchange, Tokenize);
+}
+
+void Service::Compute(const std::shared_ptr<Exchange>& exchange,
+                      Parsed<Json> (*compute)(const std::string& body, const PlanParts& parts)) {
+  Work(exchange, ReaderOf(*exchange), [this, exchange, compute](Reading&) {
+    const Parsed<Json> json = compute(exchange->request().body, Parts());
     const auto* const error = std::get_if<ApiError>(&json);
     ReplyLater(exchange, error != nullptr
-                             ? ErrorReply(*error)
+                             ? Refused(*exchange, *error)
                              : HttpReply{.body = JsonText(std::get<Json>(json)) + "\n"});
   });
 }
@@ -231,7 +248,7 @@ void Service::Ask(const std::shared_ptr<Exchange>& exchange, Planner planner) {
 void Service::Submit(const AskedOnce& asked, Planner planner, Reading& reading) {
   Parsed<AnswerPlan> plan = planner(asked.exchange->request().body, Parts());
   if (const auto* const error = std::get_if<ApiError>(&plan)) {
-    return ReplyLater(asked.exchange, ErrorReply(*error));
+    return ReplyLater(asked.exchange, Refused(*asked.exchange, *error));
   }
   NoteInert(std::get<AnswerPlan>(plan).inert);
   if (reading.settled.exchange(true)) return;
@@ -268,9 +285,10 @@ void Service::Work(const std::shared_ptr<Exchange>& exchange, Worker& worker,
     try {
       if (!reading->settled) work(*reading);
     } catch (const std::exception& failed) {
-      ReplyLater(reading->exchange,
-                 ErrorReply({.status = kServerError,
-                             .message = host_.settings.paths.Hidden(failed.what())}));
+      ReplyLater(
+          reading->exchange,
+          Refused(*reading->exchange,
+                  {.status = kServerError, .message = host_.settings.paths.Hidden(failed.what())}));
     }
     host_.server.Post([this, reading] { readings_.erase(reading); });
   });
@@ -279,7 +297,8 @@ void Service::Work(const std::shared_ptr<Exchange>& exchange, Worker& worker,
 void Service::Drain() {
   draining_ = true;
   for (const std::shared_ptr<Reading>& reading : readings_) {
-    if (!reading->settled.exchange(true)) reading->exchange->Reply(ErrorReply(ServerEnds()));
+    if (!reading->settled.exchange(true))
+      reading->exchange->Reply(Refused(*reading->exchange, ServerEnds()));
   }
 }
 

@@ -54,10 +54,19 @@ class Service {
   void Completions(const std::shared_ptr<Exchange>& exchange);
   void Chat(const std::shared_ptr<Exchange>& exchange);
   void Responses(const std::shared_ptr<Exchange>& exchange);
+  void Messages(const std::shared_ptr<Exchange>& exchange);
+  void CountTokensOf(const std::shared_ptr<Exchange>& exchange);
   void Embeddings(const std::shared_ptr<Exchange>& exchange);
   void TokenizeText(const std::shared_ptr<Exchange>& exchange);
 
-  PlanParts Parts() const { return {host_.engine, host_.settings, max_tokens_}; }
+  PlanParts Parts() const { return {host_.engine, host_.settings, max_tokens_, kept_}; }
+  // Answers with what is made of the body on a worker's thread.
+  void Compute(const std::shared_ptr<Exchange>& exchange,
+               Parsed<Json> (*compute)(const std::string& body, const PlanParts& parts));
+  // In the words of the API that was asked.
+  static HttpReply Refused(const Exchange& exchange, const ApiError& error) {
+    return ErrorReply(error, ErrorStyleOf(exchange.request().path));
+  }
   Json ModelJson() const;
   // Names what was passed over in a request, each field once.
   void NoteInert(const std::vector<std::string>& fields);
@@ -75,6 +84,7 @@ class Service {
 
   Metrics metrics_;
   Views views_;
+  KeptResponses kept_;
   AnswerHost host_;
   ViewedEngine viewed_;
   int64_t max_tokens_;

@@ -63,6 +63,8 @@ absl::StatusOr<Settings> ReadSettings(const Config& config) {
                                  : Settings::Log::kText;
   settings.views = static_cast<size_t>(config.Int("serve.views"));
   settings.answer = std::chrono::seconds(config.Int("serve.answer_seconds"));
+  settings.alive = std::chrono::seconds(config.Int("serve.alive_seconds"));
+  settings.responses = static_cast<int>(config.Int("serve.responses"));
   settings.http = {.max_body_bytes = config.Int("serve.max_body_bytes"),
                    .max_connections = config.Int("serve.max_connections"),
                    .read = std::chrono::seconds(config.Int("serve.read_seconds")),

@@ -22,7 +22,10 @@ struct Settings {
   std::string model;               // its name in requests
   HttpLimits http;
   int max_queued = 0;
-  std::chrono::seconds answer{};                            // 0: no limit
+  std::chrono::seconds answer{};  // 0: no limit
+  std::chrono::seconds
+      alive{};        // without a byte of a stream before it shows that it lives; 0: never
+  int responses = 0;  // conversations that are kept for a next response
   enum class Log { kNone, kText, kJson } log = Log::kNone;  // a line for each request
   size_t views = 0;                                         // answers that can be looked into
   bool marks = false;  // the engine is told where later prompts leave a prompt

@@ -1,9 +1,9 @@
 // What a client sends to ng-serve: the body of a request, planned as far as the engine, and what
 // comes before it. The first byte of an input says which: `c` completions, `m` chat, `r` responses,
-// `t` tokenize, `g` a packed body, `p` a target, `h` headers (Host, Origin and Authorization, a
-// line each). What is refused is refused as documented. What is planned can be read by the config,
-// and answered in whole and in events as JSON. The engine is defined here, so that no model is
-// needed.
+// `a` messages, `n` their count, `t` tokenize, `g` a packed body, `p` a target, `h` headers (Host,
+// Origin and Authorization, a line each). What is refused is refused as documented. What is planned
+// can be read by the config, and answered in whole and in events as JSON. The engine is defined
+// here, so that no model is needed.
 #include <algorithm>
 #include <memory>
 #include <optional>
@@ -16,8 +16,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "apps/serve/access.h"
-#include "apps/serve/answers/answer_form.h"
 #include "apps/serve/answers/answer_plan.h"
+#include "apps/serve/answers/forms/answer_form.h"
 #include "apps/serve/http/content_coding.h"
 #include "apps/serve/http/target.h"
 #include "core/config/config.h"
@@ -121,7 +121,8 @@ const PlanParts& Parts() {
     return made;
   }();
   constexpr int64_t kMostTokens = 1024;
-  static const PlanParts parts = {*engine, settings, kMostTokens};
+  static const KeptResponses kept(1);
+  static const PlanParts parts = {*engine, settings, kMostTokens, kept};
   return parts;
 }
 
@@ -171,9 +172,8 @@ void CheckSettings(const AnswerPlan& plan) {
 // Answers with the prompts, and with the stop texts cut to pieces, as a model of bytes may.
 void CheckAnswer(const AnswerPlan& plan) {
   const AnswerHead head = {.kind = plan.kind, .id = "id", .created = 1, .model = kModel};
-  const auto form = plan.kind == AnswerKind::kResponse
-                        ? MakeResponseForm(head, plan.said)
-                        : MakeChoicesForm(head, plan.fields.include_usage);
+  const auto form =
+      FormOf(plan.kind).make(head, {.include_usage = plan.fields.include_usage, .said = plan.said});
   std::vector<ShownToken> tokens;
   for (const int32_t id : plan.prompts.front().ids) {
     const std::string bytes(1, static_cast<char>(id));
@@ -182,7 +182,8 @@ void CheckAnswer(const AnswerPlan& plan) {
   Choice choice = {.text = plan.prompts.front().text, .ids = plan.prompts.front().ids};
   if (plan.fields.logprobs) choice.tokens = &tokens;
   if (plan.fields.stream) {
-    std::string events = absl::StrCat(form->Begin(), form->Piece(choice, true));
+    std::string events =
+        absl::StrCat(form->Begin({}), form->Piece(choice, true), form->SignOfLife());
     choice.stop_reason = StopReason::kMaxNewTokens;
     absl::StrAppend(&events, form->Piece(choice, false), form->End({}));
     for (const absl::string_view line : absl::StrSplit(events, '\n')) {
@@ -192,6 +193,7 @@ void CheckAnswer(const AnswerPlan& plan) {
     return;
   }
   choice.stop_reason = StopReason::kMaxNewTokens;
+  AddPiece(choice, &choice.items);
   CheckBody(form->Whole({&choice, 1}, {}));
 }
 
@@ -257,6 +259,14 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     case 'r':
       CheckPlan(PlanResponse(body, Parts()));
       break;
+    case 'a':
+      CheckPlan(PlanMessage(body, Parts()));
+      break;
+    case 'n': {
+      const Parsed<Json> counted = CountTokens(body, Parts());
+      if (const auto* const error = std::get_if<ApiError>(&counted)) CheckRefusal(*error);
+      break;
+    }
     case 'g':
       CheckPacked(body);
       break;

@@ -107,7 +107,8 @@ def check_fields(url):
                 error = refused(url, path, 404 if name == "model" and value == "" else 400, least(path, **{name: value}))
                 assert error["param"].split(".")[0] == name, (path, name, value, error)
                 assert error["type"] == "invalid_request_error", error
-                if "accepts" not in field and name not in ("model", "stream_options", "top_logprobs"):
+                if "accepts" not in field and name not in (
+                        "model", "stream_options", "top_logprobs", "previous_response_id"):
                     assert error["code"] == "unsupported_parameter", (path, name, value, error)
     named = refused(url, CHAT, 400, least(CHAT, stream=True, stream_options={"include_obfuscation": True}))
     assert named["param"] == "stream_options.include_obfuscation", named

@@ -132,11 +132,13 @@ HttpResponse HttpClient::Get(const std::string& path, const std::string& headers
 }
 
 std::vector<std::string> Events(const std::string& body) {
+  constexpr std::string_view kName = "event: ";
   constexpr std::string_view kData = "data: ";
   std::vector<std::string> events;
   size_t begin = 0;
   while (begin < body.size()) {
     const size_t end = body.find("\n\n", begin);
+    if (body.compare(begin, kName.size(), kName) == 0) begin = body.find('\n', begin) + 1;
     EXPECT_EQ(body.compare(begin, kData.size(), kData), 0) << body.substr(begin, 80);
     EXPECT_NE(end, body.npos);
     if (end == body.npos) break;

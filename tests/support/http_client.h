@@ -48,7 +48,7 @@ class HttpClient {
   std::string received_;
 };
 
-// The data of a stream's events, in their order.
+// The data of a stream's events, in their order; some have a name before it.
 std::vector<std::string> Events(const std::string& body);
 
 }  // namespace ng::test

@@ -12,19 +12,6 @@ double SecondsSince(std::chrono::steady_clock::time_point begin) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
 }
 
-// Of the ids of answers.
-const char* PrefixOf(AnswerKind kind) {
-  switch (kind) {
-    case AnswerKind::kChat:
-      return "chatcmpl-";
-    case AnswerKind::kResponse:
-      return "resp_";
-    case AnswerKind::kCompletion:
-      break;
-  }
-  return "cmpl-";
-}
-
 // A call's id: the model's own, where it is more than a number; else one that all templates take,
 // some of which want nine letters and digits.
 std::string CallId(std::string_view answer, size_t choice, const AnswerDelta& call) {
@@ -44,18 +31,27 @@ std::string CallId(std::string_view answer, size_t choice, const AnswerDelta& ca
   return id;
 }
 
+// Which of the texts that end an answer is at the beginning of what is left out of it; empty: none.
+std::string EndingText(std::string_view left_out, std::span<const std::string> texts) {
+  std::string found;
+  for (const std::string& text : texts) {
+    if (left_out.starts_with(text) && (found.empty() || text.size() < found.size())) found = text;
+  }
+  return found;
+}
+
 }  // namespace
 
 Answer::Answer(const AnswerHost& host, AskedOnce asked, AnswerPlan plan)
     : host_(host), asked_(std::move(asked)), plan_(std::move(plan)) {
-  name_ = absl::StrCat(PrefixOf(plan_.kind), asked_.id);
+  const FormRow& form = FormOf(plan_.kind);
+  name_ = absl::StrCat(form.id_prefix, asked_.id);
   AnswerHead head = {.kind = plan_.kind,
                      .id = name_,
                      .created = static_cast<int64_t>(std::time(nullptr)),
                      .model = host.settings.model};
-  form_ = plan_.kind == AnswerKind::kResponse
-              ? MakeResponseForm(std::move(head), plan_.said)
-              : MakeChoicesForm(std::move(head), plan_.fields.include_usage);
+  form_ = form.make(std::move(head),
+                    {.include_usage = plan_.fields.include_usage, .said = std::move(plan_.said)});
   for (size_t i = 0; i < plan_.n_choices(); ++i) {
     choices_.emplace_back(plan_.fields.logprobs);
     if (!plan_.readers.empty()) choices_[i].parts.emplace(std::move(plan_.readers[i]));
@@ -103,9 +99,8 @@ std::vector<SessionRequest> Answer::Requests() {
       self->host_.server.Post(
           [self, i,
            event = DoneEvent{status, done.stop_reason, done.held_bytes,
-                             PromptEvent{done.prompt_logprobs, done.timings.shared_tokens}}] {
-            self->OnDone(i, event);
-          });
+                             PromptEvent{done.prompt_logprobs, done.timings.shared_tokens},
+                             done.timings}] { self->OnDone(i, event); });
     };
   }
   return requests;
@@ -117,10 +112,41 @@ void Answer::Begin(int64_t first_id) {
     if (const auto self = weak.lock()) self->OnGone();
   });
   if (over_) return CancelAll();
-  if (host_.settings.answer.count() == 0) return;
+  if (Streams()) AwaitTick();
+}
+
+void Answer::AwaitTimeout() {
+  if (timer_ != nullptr || host_.settings.answer.count() == 0) return;
   timer_ = host_.server.After(host_.settings.answer, [weak = weak_from_this()] {
     if (const auto self = weak.lock()) self->OnTimeout();
   });
+}
+
+void Answer::AwaitTick() {
+  if (host_.settings.alive.count() == 0) return;
+  tick_ = host_.server.After(host_.settings.alive, [weak = weak_from_this()] {
+    if (const auto self = weak.lock()) self->OnTick();
+  });
+}
+
+void Answer::OnTick() {
+  if (over_) return;
+  if (!std::exchange(wrote_, false)) {
+    BeginStream();
+    Write(form_->SignOfLife());
+    wrote_ = false;
+  }
+  AwaitTick();
+}
+
+void Answer::Rest() {
+  timer_.reset();
+  tick_.reset();
+}
+
+void Answer::Write(std::string bytes) {
+  wrote_ = true;
+  asked_.exchange->Write(std::move(bytes));
 }
 
 void Answer::CancelAll() {
@@ -147,7 +173,7 @@ void Answer::Count() const {
 void Answer::OnGone() {
   Count();
   if (!std::exchange(over_, true)) KeepViews();
-  timer_.reset();
+  Rest();
   CancelAll();
 }
 
@@ -160,11 +186,14 @@ void Answer::OnTimeout() {
 
 void Answer::Fail(const ApiError& error) {
   if (std::exchange(over_, true)) return;
-  timer_.reset();
+  Rest();
   CancelAll();
   Count();
-  if (!streaming_) return asked_.exchange->Reply(ErrorReply(error));
-  asked_.exchange->Write(form_->Error(error));
+  if (!streaming_) {
+    const ErrorStyle style = ErrorStyleOf(asked_.exchange->request().path);
+    return asked_.exchange->Reply(ErrorReply(error, style));
+  }
+  Write(form_->Error(error));
   asked_.exchange->EndStream();
 }
 
@@ -199,7 +228,9 @@ void Answer::Echo(size_t index, const PromptEvent& event) {
 }
 
 void Answer::OnPrompt(size_t index, const PromptEvent& event) {
-  if (!over_) Echo(index, event);
+  if (over_) return;
+  AwaitTimeout();
+  Echo(index, event);
 }
 
 void Answer::OnToken(size_t index, TokenEvent& event) {
@@ -214,6 +245,9 @@ void Answer::OnToken(size_t index, TokenEvent& event) {
   ShownToken token = plan_.fields.logprobs ? ShownWith(event.token) : Shown(id);
   // Special tokens within an answer are part of its text, a stop id is not.
   token.special = IsStopId(host_.engine, id);
+  if (!token.special) choice.held += token.bytes;
+  const auto n_held = static_cast<size_t>(event.held_bytes);
+  if (choice.held.size() > n_held) choice.held.erase(0, choice.held.size() - n_held);
   if (choice.parts && !token.special) choice.parts->Push(id, token.bytes, event.held_bytes);
   choice.text.Push(std::move(token), event.held_bytes);
   Emit(index, choice.text.Take());
@@ -226,11 +260,20 @@ void Answer::OnDone(size_t index, const DoneEvent& event) {
   if (!event.status.ok()) return Fail(ErrorOfAnswer(event.status, plan_, host_.settings.paths));
   if (event.reason == StopReason::kInterrupted) return Fail(ServerEnds());
   Echo(index, event.prompt);
+  timings_ = event.timings;
+  if (event.reason == StopReason::kStopText) {
+    const auto n_held = std::min(choice.held.size(), static_cast<size_t>(event.held_bytes));
+    choice.whole.stop_text =
+        EndingText(std::string_view(choice.held).substr(choice.held.size() - n_held),
+                   plan_.fields.sampling.stop);
+  }
   if (choice.parts) choice.parts->Finish(event.held_bytes);
   choice.text.Finish(event.held_bytes);
   Emit(index, choice.text.Take());
   if (Streams()) {
-    Send(index, {.called = choice.called, .stop_reason = choice.reason});
+    Send(index, {.called = choice.called,
+                 .stop_reason = choice.reason,
+                 .stop_text = choice.whole.stop_text});
   }
   if (++n_done_ == choices_.size()) Finish();
 }
@@ -239,12 +282,28 @@ void Answer::Emit(size_t index, AnswerPiece piece) {
   ChoiceState& choice = choices_[index];
   if (choice.parts) return EmitParts(index, std::move(piece));
   if (piece.text.empty() && piece.tokens.empty()) return;
-  if (Streams()) {
-    return Send(index, {.text = std::move(piece.text),
-                        .tokens = plan_.fields.logprobs ? &piece.tokens : nullptr});
+  Give(index, {.text = std::move(piece.text)}, std::move(piece.tokens));
+}
+
+void Answer::Give(size_t index, Choice part, std::vector<ShownToken> tokens) {
+  ChoiceState& choice = choices_[index];
+  choice.whole.text += part.text;
+  choice.whole.reasoning += part.reasoning;
+  for (const ToolCall& call : part.calls) {
+    choice.called = true;
+    if (!call.id.empty()) {
+      choice.whole.calls.push_back(call);
+    } else {
+      choice.whole.calls.back().arguments += call.arguments;
+    }
   }
-  choice.whole.text += piece.text;
-  std::ranges::move(piece.tokens, std::back_inserter(choice.tokens));
+  AddPiece(part, &choice.whole.items);
+  if (!Streams()) {
+    std::ranges::move(tokens, std::back_inserter(choice.tokens));
+    return;
+  }
+  if (plan_.fields.logprobs) part.tokens = &tokens;
+  Send(index, std::move(part));
 }
 
 Choice Answer::PartOf(size_t index, AnswerDelta delta) const {
@@ -278,31 +337,15 @@ void Answer::EmitParts(size_t index, AnswerPiece piece) {
   }
   if (deltas.empty() && !piece.tokens.empty()) deltas.emplace_back();
   for (AnswerDelta& delta : deltas) {
-    Choice part = PartOf(index, std::move(delta));
-    choice.called = choice.called || !part.calls.empty();
-    if (Streams()) {
-      if (plan_.fields.logprobs) part.tokens = &piece.tokens;
-      Send(index, std::move(part));
-      piece.tokens.clear();
-      continue;
-    }
-    choice.whole.text += part.text;
-    choice.whole.reasoning += part.reasoning;
-    for (ToolCall& call : part.calls) {
-      if (!call.id.empty()) {
-        choice.whole.calls.push_back(std::move(call));
-      } else {
-        choice.whole.calls.back().arguments += call.arguments;
-      }
-    }
+    Give(index, PartOf(index, std::move(delta)), std::exchange(piece.tokens, {}));
   }
-  std::ranges::move(piece.tokens, std::back_inserter(choice.tokens));
+  if (!Streams()) std::ranges::move(piece.tokens, std::back_inserter(choice.tokens));
 }
 
 void Answer::BeginStream() {
   if (std::exchange(streaming_, true)) return;
-  asked_.exchange->BeginStream();
-  asked_.exchange->Write(form_->Begin());
+  asked_.exchange->BeginStream(form_->stream_type());
+  Write(form_->Begin(UsageOfAll()));
 }
 
 void Answer::Send(size_t index, Choice piece) {
@@ -316,7 +359,7 @@ void Answer::Send(size_t index, Choice piece) {
     piece.ids = std::exchange(choice.ids, {});
     if (first) piece.prompt_ids = PromptOf(index).ids;
   }
-  asked_.exchange->Write(form_->Piece(piece, first));
+  Write(form_->Piece(piece, first));
 }
 
 Usage Answer::UsageOfAll() const {
@@ -332,12 +375,15 @@ Usage Answer::UsageOfAll() const {
 
 void Answer::Finish() {
   host_.metrics.answer.Add(SecondsSince(asked_.at));
-  timer_.reset();
+  Rest();
   over_ = true;
   KeepViews();
   Count();
+  if (!plan_.kept_messages.empty()) {
+    host_.kept.Keep(name_, WithAnswer(plan_.kept_messages, choices_[0].whole, plan_.goes_on));
+  }
   if (Streams()) {
-    asked_.exchange->Write(form_->End(UsageOfAll()));
+    Write(form_->End(UsageOfAll()));
     return asked_.exchange->EndStream();
   }
   std::vector<Choice> choices;

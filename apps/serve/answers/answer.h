@@ -13,11 +13,11 @@
 #include <utility>
 #include <vector>
 
-#include "apps/serve/answers/answer_form.h"
 #include "apps/serve/answers/answer_parts.h"
 #include "apps/serve/answers/answer_plan.h"
 #include "apps/serve/answers/answer_text.h"
-#include "apps/serve/answers/openai_responses.h"
+#include "apps/serve/answers/forms/answer_form.h"
+#include "apps/serve/answers/forms/openai_choices.h"
 #include "apps/serve/http/exchange.h"
 #include "apps/serve/http/server.h"
 #include "apps/serve/metrics.h"
@@ -35,6 +35,7 @@ struct AnswerHost {
   const Settings& settings;
   Metrics& metrics;
   Views& views;
+  KeptResponses& kept;
 };
 
 // The request that is answered.
@@ -70,13 +71,15 @@ class Answer : public std::enable_shared_from_this<Answer> {
     StopReason reason = StopReason::kError;
     int64_t held_bytes = 0;
     PromptEvent prompt;
+    Timings timings;
   };
   struct ChoiceState {
     explicit ChoiceState(bool with_tokens) : text(with_tokens) {}
     AnswerText text;
     std::optional<AnswerParts> parts;  // where the text has parts
-    Choice whole;                      // without a stream: what there is so far
-    std::vector<ShownToken> tokens;    // likewise
+    Choice whole;                      // what there is so far
+    std::vector<ShownToken> tokens;    // likewise, without a stream
+    std::string held;  // the end of its text, as far as it may be a text that ends it
     bool called = false;
     std::vector<int32_t> ids;  // that are not sent yet
     std::vector<StepRecord> steps;
@@ -93,6 +96,8 @@ class Answer : public std::enable_shared_from_this<Answer> {
   void OnDone(size_t index, const DoneEvent& event);
   void OnGone();
   void OnTimeout();
+  // Now and then, while a stream goes on.
+  void OnTick();
 
   const PlannedPrompt& PromptOf(size_t index) const;
   GenerateRequest RequestOf(size_t index) const;
@@ -102,12 +107,20 @@ class Answer : public std::enable_shared_from_this<Answer> {
   // The prompt as the beginning of the text, once, where that is asked for.
   void Echo(size_t index, const PromptEvent& event);
   void Emit(size_t index, AnswerPiece piece);
+  // Adds a part to the whole, and to the stream if there is one.
+  void Give(size_t index, Choice part, std::vector<ShownToken> tokens);
   // The same of an answer in parts; the piece's tokens come with the first of them.
   void EmitParts(size_t index, AnswerPiece piece);
   // What a part adds to its choice.
   Choice PartOf(size_t index, AnswerDelta delta) const;
   void Send(size_t index, Choice choice);
   void BeginStream();
+  void Write(std::string bytes);
+  void AwaitTick();
+  // The time of an answer begins when its prompt is read.
+  void AwaitTimeout();
+  // Lets the timers go.
+  void Rest();
   void Finish();
   void CancelAll();
   // What there is of it can be looked into from now on.
@@ -124,6 +137,9 @@ class Answer : public std::enable_shared_from_this<Answer> {
   std::vector<ChoiceState> choices_;
   std::optional<int64_t> first_id_;
   std::shared_ptr<void> timer_;
+  std::shared_ptr<void> tick_;
+  bool wrote_ = false;  // since the last tick
+  Timings timings_;     // of the last choice that has ended
   size_t n_done_ = 0;
   bool streaming_ = false;  // its beginning is sent
   bool over_ = false;       // nothing more is sent

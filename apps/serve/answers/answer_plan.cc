@@ -52,7 +52,11 @@ ApiError ConversationError(const absl::Status& status, const PlanParts& parts) {
 }
 
 Conversation ConversationOf(const ConversationFields& fields) {
-  return {.messages = fields.messages, .tools = fields.tools, .variables = fields.variables};
+  return {.messages = fields.messages,
+          .tools = fields.tools,
+          .asks = !fields.goes_on,
+          .variables = fields.variables.empty() ? "" : fields.variables.dump(),
+          .goes_on = fields.goes_on};
 }
 
 Parsed<std::vector<int32_t>> EncodeConversation(const ConversationFields& conversation,
@@ -87,10 +91,10 @@ int64_t WithinRoom(int64_t most, const AnswerPlan& plan, const PlanParts& parts)
 // leave it there, because templates drop what a model thought before it answered.
 int64_t FindMark(const ConversationFields& conversation, std::span<const int32_t> ids,
                  const Engine& engine) {
-  const auto said = engine.EncodeConversation({.messages = conversation.messages,
-                                               .tools = conversation.tools,
-                                               .asks = false,
-                                               .variables = conversation.variables});
+  Conversation so_far = ConversationOf(conversation);
+  so_far.asks = false;
+  so_far.goes_on = false;
+  const auto said = engine.EncodeConversation(so_far);
   if (!said.ok()) return 0;  // the template takes no such conversation
   return std::ranges::mismatch(*said, ids).in2 - ids.begin();
 }
@@ -136,6 +140,30 @@ Parsed<AnswerPlan> Planned(AnswerPlan plan, const PlanParts& parts) {
   return plan;
 }
 
+// Puts what a response goes on from before its messages, and its instructions before all.
+std::optional<ApiError> AddBefore(const PlanParts& parts, Request* request, AnswerPlan* plan) {
+  ConversationFields& conversation = request->conversation;
+  if (!conversation.previous.empty()) {
+    const std::optional<std::string> before = parts.kept.Find(conversation.previous);
+    if (!before) {
+      return ApiError{.message = absl::StrCat(
+                          "previous_response_id = ", conversation.previous.substr(0, 80),
+                          ", must be one of the last serve.responses = ", parts.settings.responses,
+                          " that were asked for with store, or left out: send "
+                          "its messages again"),
+                      .param = "previous_response_id",
+                      .code = "previous_response_not_found"};
+    }
+    conversation.messages = JoinedMessages(*before, conversation.messages);
+  }
+  if (request->store) plan->kept_messages = conversation.messages;
+  if (!conversation.instructions.empty()) {
+    conversation.messages =
+        JoinedMessages(absl::StrCat("[", conversation.instructions, "]"), conversation.messages);
+  }
+  return std::nullopt;
+}
+
 Parsed<AnswerPlan> PlannedChat(AnswerKind kind, Api api, const std::string& body,
                                const PlanParts& parts) {
   Parsed<Request> parsed = ParseRequest(api, body);
@@ -146,6 +174,8 @@ Parsed<AnswerPlan> PlannedChat(AnswerKind kind, Api api, const std::string& body
   plan.fields = std::move(request.answer);
   plan.said = std::move(request.said);
   plan.inert = std::move(request.inert);
+  if (auto error = AddBefore(parts, &request, &plan)) return *error;
+  plan.goes_on = request.conversation.goes_on;
   Parsed<std::vector<int32_t>> ids = EncodeConversation(request.conversation, parts);
   if (auto* const error = std::get_if<ApiError>(&ids)) return *error;
   PlannedPrompt& prompt = plan.prompts.emplace_back();
@@ -156,7 +186,7 @@ Parsed<AnswerPlan> PlannedChat(AnswerKind kind, Api api, const std::string& body
   plan.parallel_calls = request.conversation.parallel_calls;
   Parsed<AnswerPlan> planned = Planned(std::move(plan), parts);
   auto* const made = std::get_if<AnswerPlan>(&planned);
-  if (made == nullptr || kind != AnswerKind::kChat) return planned;
+  if (made == nullptr) return planned;
   if (auto error = AddReaders(request.conversation, parts, made)) return *error;
   return planned;
 }
@@ -207,6 +237,22 @@ Parsed<AnswerPlan> PlanChat(const std::string& body, const PlanParts& parts) {
 
 Parsed<AnswerPlan> PlanResponse(const std::string& body, const PlanParts& parts) {
   return PlannedChat(AnswerKind::kResponse, kResponses, body, parts);
+}
+
+Parsed<AnswerPlan> PlanMessage(const std::string& body, const PlanParts& parts) {
+  return PlannedChat(AnswerKind::kMessage, kMessages, body, parts);
+}
+
+Parsed<Json> CountTokens(const std::string& body, const PlanParts& parts) {
+  Parsed<Request> parsed = ParseRequest(kCountTokens, body);
+  if (auto* const error = std::get_if<ApiError>(&parsed)) return *error;
+  const auto& request = std::get<Request>(parsed);
+  if (auto error = CheckModel(request.answer.model, parts.settings)) return *error;
+  const Parsed<std::vector<int32_t>> ids = EncodeConversation(request.conversation, parts);
+  if (const auto* const error = std::get_if<ApiError>(&ids)) return *error;
+  Json json = Json::object();
+  json["input_tokens"] = std::get<std::vector<int32_t>>(ids).size();
+  return json;
 }
 
 Parsed<Json> Tokenize(const std::string& body, const PlanParts& parts) {

@@ -9,7 +9,8 @@
 #include <string>
 #include <vector>
 
-#include "apps/serve/answers/openai_responses.h"
+#include "apps/serve/answers/forms/openai_choices.h"
+#include "apps/serve/answers/kept_responses.h"
 #include "apps/serve/requests/openai_requests.h"
 #include "apps/serve/settings.h"
 #include "ng/engine.h"
@@ -35,7 +36,11 @@ struct AnswerPlan {
   // Of a chat, one for each choice; none where an answer is nothing but text.
   std::vector<std::unique_ptr<AnswerReader>> readers;
   bool parallel_calls = true;
-  Json said;                       // of a response: what it repeats of the request
+  Json said;  // of a response: what it repeats of the request
+  // Of a response: the conversation so far, if it is kept for a next one; and whether the answer
+  // goes on with its last message.
+  std::string kept_messages = {};
+  bool goes_on = false;
   std::vector<std::string> inert;  // fields that change nothing
 
   size_t n_choices() const { return prompts.size() * static_cast<size_t>(fields.n); }
@@ -46,15 +51,19 @@ struct PlanParts {
   const Engine& engine;
   const Settings& settings;
   int64_t max_tokens = 0;  // of a prompt and its answer
+  const KeptResponses& kept;
 };
 
 // From the body of a request. Errors: 400 for what is wrong with it, 404 for another model.
 Parsed<AnswerPlan> PlanCompletions(const std::string& body, const PlanParts& parts);
 Parsed<AnswerPlan> PlanChat(const std::string& body, const PlanParts& parts);
 Parsed<AnswerPlan> PlanResponse(const std::string& body, const PlanParts& parts);
+Parsed<AnswerPlan> PlanMessage(const std::string& body, const PlanParts& parts);
 
 // The ids of a text or a conversation: {"count", "max_model_len", "tokens"}.
 Parsed<Json> Tokenize(const std::string& body, const PlanParts& parts);
+// How many there are of messages with blocks: {"input_tokens"}.
+Parsed<Json> CountTokens(const std::string& body, const PlanParts& parts);
 
 // What an error of the engine is to the client of this plan: 400 with the field, where it is about
 // a setting of the request's own; otherwise as ErrorOf has it.

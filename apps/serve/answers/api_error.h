@@ -1,9 +1,10 @@
-// Errors as OpenAI's API has them: a status, and an object that says what is wrong with what.
+// Errors as each API has them: a status, and an object that says what is wrong with what.
 #ifndef NG_APPS_SERVE_ANSWERS_API_ERROR_H_
 #define NG_APPS_SERVE_ANSWERS_API_ERROR_H_
 
 #include <nlohmann/json.hpp>
 #include <string>
+#include <string_view>
 
 #include "apps/serve/answers/disk_paths.h"
 #include "apps/serve/http/exchange.h"
@@ -20,9 +21,17 @@ struct ApiError {
   std::string code = {};   // a word for programs; empty: none
 };
 
-// {"error": {"message", "type", "param", "code"}}; the type follows from the status.
-Json ErrorJson(const ApiError& error);
-HttpReply ErrorReply(const ApiError& error);
+// In whose words an error is told. The types follow from the status.
+//
+//   kOpenAi     {"error": {"message", "type", "param", "code"}}
+//   kAnthropic  {"type": "error", "error": {"type", "message"}}
+//   kOllama     {"error": a text}
+enum class ErrorStyle { kOpenAi, kAnthropic, kOllama };
+// By the API that a path belongs to.
+ErrorStyle ErrorStyleOf(std::string_view path);
+
+Json ErrorJson(const ApiError& error, ErrorStyle style = ErrorStyle::kOpenAi);
+HttpReply ErrorReply(const ApiError& error, ErrorStyle style = ErrorStyle::kOpenAi);
 
 // What is not answered because the server ends.
 ApiError ServerEnds();

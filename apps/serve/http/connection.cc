@@ -72,6 +72,7 @@ TakenRequest Taken(http::request<http::string_body>&& message, int64_t max_body_
   request.host = target->host.value_or(Text(message[http::field::host]));
   request.origin = Text(message[http::field::origin]);
   request.authorization = Text(message[http::field::authorization]);
+  request.api_key = Text(message["X-Api-Key"]);
   request.body = std::move(message.body());
   taken.refused = RemoveContentCoding(Text(message[http::field::content_encoding]), max_body_bytes,
                                       &request.body);
@@ -93,8 +94,8 @@ class Connection::Answer : public Exchange {
   void Reply(HttpReply reply) override {
     if (const auto connection = connection_) connection->SendReply(reply);
   }
-  void BeginStream() override {
-    if (const auto connection = connection_) connection->BeginStream();
+  void BeginStream(const std::string& content_type) override {
+    if (const auto connection = connection_) connection->BeginStream(content_type);
   }
   void Write(std::string bytes) override {
     if (const auto connection = connection_) connection->SendChunk(bytes);
@@ -254,11 +255,13 @@ void Connection::OnRequest(const error_code& error) {
   answer_ = std::make_shared<Answer>(shared_from_this(), std::move(taken.request));
   if (buffer_.size() == 0) Watch();
   const std::shared_ptr<Answer> answer = answer_;
-  if (taken.refused != 0) return answer->Reply(all_.refusal(taken.refused, taken.why));
+  if (taken.refused != 0)
+    return answer->Reply(all_.refusal(taken.refused, taken.why, answer->request().path));
   try {
     all_.handler(answer);
   } catch (const std::exception& failed) {
-    if (!streams_) return answer->Reply(all_.refusal(kServerError, failed.what()));
+    if (!streams_)
+      return answer->Reply(all_.refusal(kServerError, failed.what(), answer->request().path));
     Close();
   }
 }
@@ -290,7 +293,13 @@ void Connection::Refuse(int status, const std::string& message) {
   refused_ = true;
   keep_alive_ = false;
   Disarm(read_deadline_);
-  SendReply(all_.refusal(status, message));
+  SendReply(all_.refusal(status, message, PathRead()));
+}
+
+std::string Connection::PathRead() const {
+  if (!parser_) return {};
+  const std::optional<Target> target = ParseTarget(Text(parser_->get().target()));
+  return target ? target->path : std::string();
 }
 
 void Connection::SendReply(const HttpReply& reply) {
@@ -306,14 +315,13 @@ void Connection::SendReply(const HttpReply& reply) {
   EndAnswer();
 }
 
-void Connection::BeginStream() {
+void Connection::BeginStream(const std::string& content_type) {
   if (closed_) return;
   streams_ = true;
   ++all_.counts.replies[kOk];
   status_ = kOk;
   keep_alive_ = keep_alive_ && chunked_;
-  Queue(absl::StrCat(Head(kOk, "text/event-stream; charset=utf-8", keep_alive_),
-                     "Cache-Control: no-cache\r\n",
+  Queue(absl::StrCat(Head(kOk, content_type, keep_alive_), "Cache-Control: no-cache\r\n",
                      chunked_ ? "Transfer-Encoding: chunked\r\n" : "", "\r\n"));
 }
 

@@ -74,9 +74,11 @@ class Connection : public std::enable_shared_from_this<Connection> {
   void OnReadTimeout();
   // Answers in place of the handler, and closes.
   void Refuse(int status, const std::string& message);
+  // The path of the request that is read, as far as it is known.
+  std::string PathRead() const;
 
   void SendReply(const HttpReply& reply);
-  void BeginStream();
+  void BeginStream(const std::string& content_type);
   void SendChunk(const std::string& bytes);
   void EndStream();
   void Queue(std::string_view bytes);

@@ -34,7 +34,8 @@ struct HttpRequest {
   std::string host = {};    // of an absolute target, else a header; empty: not there
   std::string origin = {};
   std::string authorization = {};
-  std::string body = {};  // without its Content-Encoding
+  std::string api_key = {};  // X-Api-Key
+  std::string body = {};     // without its Content-Encoding
 };
 
 struct HttpReply {
@@ -54,8 +55,8 @@ class Exchange {
 
   virtual const HttpRequest& request() const = 0;
   virtual void Reply(HttpReply reply) = 0;
-  // A stream of server-sent events: its beginning, its bytes, its end.
-  virtual void BeginStream() = 0;
+  // A stream: its beginning, its bytes, its end.
+  virtual void BeginStream(const std::string& content_type) = 0;
   virtual void Write(std::string bytes) = 0;
   virtual void EndStream() = 0;
   // Called once when the client is gone before the answer has ended: it has closed the connection,

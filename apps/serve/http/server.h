@@ -56,8 +56,10 @@ class HttpServer {
  public:
   // Called for each request that came whole. What it does not answer at once it keeps.
   using Handler = std::function<void(std::shared_ptr<Exchange> exchange)>;
-  // What the server answers itself: 400, 408, 413, 431 or 503 and one line of text.
-  using Refusal = std::function<HttpReply(int status, const std::string& message)>;
+  // What the server answers itself: 400, 408, 413, 431 or 503 and one line of text. `path`: of the
+  // request, as far as it is known.
+  using Refusal =
+      std::function<HttpReply(int status, const std::string& message, const std::string& path)>;
 
   // Takes the address, which must be one of this machine in digits. Port 0: any that is free.
   // Errors: RuntimeError where that cannot be.

@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "apps/common/json.h"
+#include "apps/serve/requests/chat_messages.h"
 #include "apps/serve/requests/sampler_settings.h"
 #include "ng/json.h"
 #include "ng/list_item.h"
@@ -123,18 +124,18 @@ void ReadModel(Fields& fields, AnswerFields* answer) {
 }
 
 // A text, or a list of texts.
-void ReadStop(Fields& fields, SamplingFields* sampling) {
-  const Json* const stop = fields.Value("stop");
+void ReadStop(Fields& fields, const char* name, SamplingFields* sampling) {
+  const Json* const stop = fields.Value(name);
   if (stop == nullptr) return;
   const Json list = stop->is_array() ? *stop : Json::array({*stop});
   const auto is_text = [](const Json& one) { return IsText(one, false); };
   if (list.size() > kMostStops || !std::ranges::all_of(list, is_text)) {
     return fields.Refuse(
-        "stop", absl::StrCat("must be a text or up to ", kMostStops, " texts, none of them empty"));
+        name, absl::StrCat("must be a text or up to ", kMostStops, " texts, none of them empty"));
   }
   for (const Json& text : list) {
     if (!ListItem(text.get_ref<const std::string&>())) {
-      return fields.Refuse("stop", absl::StrCat("must be texts, ", kListItemWords));
+      return fields.Refuse(name, absl::StrCat("must be texts, ", kListItemWords));
     }
     sampling->stop.push_back(text.get<std::string>());
   }
@@ -322,7 +323,7 @@ void ReadMessages(Fields& fields, ConversationFields* conversation) {
     return fields.Refuse("messages", "must be a list of messages");
   }
   for (const Json& message : *messages) CheckMessage(fields, message);
-  conversation->messages = messages->dump();
+  SetMessages(*messages, conversation);
 }
 
 void ReadTools(Fields& fields, ConversationFields* conversation) {

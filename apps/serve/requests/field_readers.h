@@ -31,7 +31,7 @@ void ReadMirostat(Fields& fields, SamplingFields* sampling);
 // The most new tokens. A value below 0 is as much as there is room for, where `min` allows it.
 void ReadMaxTokens(Fields& fields, const char* name, int64_t min, AnswerFields* answer);
 void ReadModel(Fields& fields, AnswerFields* answer);
-void ReadStop(Fields& fields, SamplingFields* sampling);
+void ReadStop(Fields& fields, const char* name, SamplingFields* sampling);
 void ReadLogitBias(Fields& fields, SamplingFields* sampling);
 void ReadStream(Fields& fields, AnswerFields* answer);
 void ReadChatLogprobs(Fields& fields, AnswerFields* answer);

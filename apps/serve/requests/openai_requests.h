@@ -1,4 +1,4 @@
-// JSON bodies of OpenAI's API to requests, by the table of fields (request_fields.h). A field that
+// JSON bodies of all APIs to requests, by the table of fields (request_fields.h). A field that
 // is null is absent.
 #ifndef NG_APPS_SERVE_REQUESTS_OPENAI_REQUESTS_H_
 #define NG_APPS_SERVE_REQUESTS_OPENAI_REQUESTS_H_
@@ -65,11 +65,16 @@ using PromptField = std::variant<std::string, std::vector<int32_t>>;  // a text,
 
 // JSON text, as ng::Conversation has it.
 struct ConversationFields {
-  std::string messages;        // empty: there is none
-  std::string tools;           // empty: none
-  std::string variables;       // of the template; empty: none
-  ToolChoice choice = {};      // which of the tools an answer may call
-  bool parallel_calls = true;  // an answer may have several calls of tools
+  std::string messages;             // empty: there is none
+  std::string tools;                // empty: none
+  Json variables = Json::object();  // of the template
+  ToolChoice choice = {};           // which of the tools an answer may call
+  bool parallel_calls = true;       // an answer may have several calls of tools
+  bool goes_on = false;             // the last message is the beginning of the answer
+  // Of a response: what stands before the messages, which its next one does not go on from; and
+  // whose conversation the messages go on from. Empty: none.
+  std::string instructions;
+  std::string previous;
 };
 
 // What can be asked for, as a set of bits.
@@ -78,6 +83,8 @@ enum Api : unsigned {
   kChat = 2,
   kResponses = 4,
   kTokenize = 8,
+  kMessages = 16,
+  kCountTokens = 32,  // of messages
 };
 
 struct Request {
@@ -86,6 +93,7 @@ struct Request {
   ConversationFields conversation;
   bool echo = false;
   bool parse_special = false;
+  bool store = false;              // responses: the conversation is kept for a next one
   Json said = Json::object();      // responses: what the answer repeats of the request
   std::vector<std::string> inert;  // fields that were there and change nothing
 };

@@ -1,16 +1,23 @@
 #include "apps/serve/requests/request_fields.h"
 
 #include <limits>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "apps/serve/requests/chat_messages.h"
 #include "apps/serve/requests/field_readers.h"
+#include "apps/serve/requests/messages_request.h"
 #include "apps/serve/requests/responses_request.h"
 
 namespace ng::serve {
 namespace {
 
 constexpr unsigned kTexts = kCompletions | kChat;  // those with a list of choices
-constexpr unsigned kAnswers = kTexts | kResponses;
+constexpr unsigned kAnswers = kTexts | kResponses | kMessages;
+constexpr unsigned kBlocks = kMessages | kCountTokens;
+constexpr unsigned kTalks = kChat | kResponses | kMessages;
+// Those that are asked of a model by its template.
+constexpr unsigned kTemplated = kTalks | kTokenize | kCountTokens;
 constexpr int kMostChoices = 128;
 constexpr double kMostInt = std::numeric_limits<int32_t>::max();
 
@@ -40,6 +47,22 @@ constexpr StageNumber Beside(const char* stage, const char* option, Fields::Real
   return {.stage = stage, .option = option, .range = range, .whole = whole, .alone = false};
 }
 
+// Whether the last message is continued, where the request says so itself.
+void ReadContinue(Fields& fields, Request& request) {
+  const std::optional<bool> goes_on = fields.Bool("continue_final_message");
+  if (goes_on.value_or(false) && !request.conversation.goes_on) {
+    fields.Refuse("continue_final_message", "needs a last message of the assistant's with a text");
+  }
+  if (goes_on) request.conversation.goes_on = *goes_on;
+}
+// An answer is asked for, or begun.
+void ReadAsks(Fields& fields, Request& request) {
+  const bool asks = fields.Bool("add_generation_prompt").value_or(true);
+  if (!asks && !request.conversation.goes_on) {
+    fields.Refuse("add_generation_prompt", "must be true unless the last message is continued");
+  }
+}
+
 bool IsFalse(const Json& value, const Json&) { return value == false; }
 bool IsTrue(const Json& value, const Json&) { return value == true; }
 bool IsNone(const Json& value, const Json&) { return value.is_number() && value == 0; }
@@ -62,7 +85,7 @@ constexpr const char* kMustBeInt = "must be an integer";
 
 constexpr FieldRow kRows[] = {
     // What is asked.
-    {"model", kAnswers, [](Fields& f, Request& r) { ReadModel(f, &r.answer); }},
+    {"model", kAnswers | kCountTokens, [](Fields& f, Request& r) { ReadModel(f, &r.answer); }},
     {"model", kTokenize,
      [](Fields& f, Request& r) { r.answer.model = f.Text("model").value_or(""); }},
     {"prompt", kCompletions, [](Fields& f, Request& r) { ReadPrompts(f, &r); }},
@@ -73,19 +96,47 @@ constexpr FieldRow kRows[] = {
      [](Fields& f, Request& r) { r.parse_special = f.Bool("parse_special").value_or(false); }},
     {"input", kResponses, ReadInput},
     {"instructions", kResponses, [](Fields& f, Request&) { f.Value("instructions"); }},  // likewise
+    {"previous_response_id", kResponses,
+     [](Fields& f, Request& r) {
+       r.conversation.previous = f.Text("previous_response_id").value_or("");
+     }},
+    {"store", kResponses, [](Fields& f, Request& r) { r.store = f.Bool("store").value_or(true); }},
+    {"messages", kBlocks, ReadBlockMessages},
+    {"system", kBlocks, [](Fields& f, Request&) { f.Value("system"); }},  // with messages
+    {"tools", kBlocks, ReadBlockTools},
+    {"tool_choice", kBlocks, [](Fields& f, Request&) { f.Value("tool_choice"); }},
+    {"tools", kResponses, ReadFlatTools},
+    {"tool_choice", kResponses, [](Fields& f, Request&) { f.Value("tool_choice"); }},
     {"tools", kChat | kTokenize, [](Fields& f, Request& r) { ReadTools(f, &r.conversation); }},
     {"tool_choice", kChat | kTokenize, [](Fields& f, Request&) { f.Value("tool_choice"); }},
-    {"parallel_tool_calls", kChat,
+    {"parallel_tool_calls", kChat | kResponses,
      [](Fields& f, Request& r) {
        r.conversation.parallel_calls = f.Bool("parallel_tool_calls").value_or(true);
      }},
-    {"chat_template_kwargs", kChat | kTokenize,
+    {"continue_final_message", kChat | kTokenize, ReadContinue},
+    {"add_generation_prompt", kChat | kTokenize, ReadAsks},
+    // Switches of the template; what is said last holds.
+    {"reasoning_effort", kChat | kTokenize,
+     [](Fields& f, Request& r) { ReadEffort(f, "reasoning_effort", &r.conversation); }},
+    {"reasoning", kResponses, ReadReasoning},
+    {"thinking", kBlocks, ReadThinkingField},
+    {"output_config", kBlocks, ReadOutputConfig},
+    {"enable_thinking", kTemplated,
+     [](Fields& f, Request& r) {
+       const std::optional<bool> thinks = f.Bool("enable_thinking");
+       if (thinks) SetThinking(*thinks, &r.conversation);
+     }},
+    {"chat_template_kwargs", kTemplated,
      [](Fields& f, Request& r) {
        const Json* const variables = f.Object("chat_template_kwargs");
-       if (variables != nullptr) r.conversation.variables = variables->dump();
+       if (variables == nullptr) return;
+       const Json switches = std::exchange(r.conversation.variables, *variables);
+       for (const auto& [name, value] : switches.items()) {
+         if (!variables->contains(name)) r.conversation.variables[name] = value;
+       }
      }},
     // How long and in how many answers.
-    {"max_tokens", kTexts,
+    {"max_tokens", kTexts | kMessages,
      [](Fields& f, Request& r) { ReadMaxTokens(f, "max_tokens", 0, &r.answer); }},
     {"max_completion_tokens", kChat,
      [](Fields& f, Request& r) { ReadMaxTokens(f, "max_completion_tokens", 0, &r.answer); }},
@@ -111,13 +162,15 @@ constexpr FieldRow kRows[] = {
                   absl::StrCat("must be n = ", r.answer.n, ": none is chosen among more"));
        }
      }},
-    {"stop", kTexts, [](Fields& f, Request& r) { ReadStop(f, &r.answer.sampling); }},
-    {"ignore_eos", kTexts,
+    {"stop", kTexts, [](Fields& f, Request& r) { ReadStop(f, "stop", &r.answer.sampling); }},
+    {"stop_sequences", kMessages,
+     [](Fields& f, Request& r) { ReadStop(f, "stop_sequences", &r.answer.sampling); }},
+    {"ignore_eos", kAnswers,
      [](Fields& f, Request& r) {
        r.answer.sampling.ignore_eos = f.Bool("ignore_eos").value_or(false);
      }},
     // How it is sampled.
-    {"seed", kTexts,
+    {"seed", kAnswers,
      [](Fields& f, Request& r) {
        r.answer.sampling.seed = f.Int("seed", {0, std::numeric_limits<int64_t>::max()});
      }},
@@ -131,90 +184,99 @@ constexpr FieldRow kRows[] = {
         [](Fields& f, Request& r) { ReadStageNumber(f, name, number, &r.answer.sampling); } \
   }
     NG_NUMBER("top_p", kAnswers, kTopP),
-    NG_NUMBER("top_k", kTexts, kTopK),
-    NG_NUMBER("min_p", kTexts, kMinP),
-    NG_NUMBER("typical_p", kTexts, kTypicalP),
-    NG_NUMBER("typ_p", kTexts, kTypicalP),
-    NG_NUMBER("top_n_sigma", kTexts, kTopNSigma),
-    NG_NUMBER("frequency_penalty", kTexts, kFrequency),
-    NG_NUMBER("presence_penalty", kTexts, kPresence),
-    NG_NUMBER("repetition_penalty", kTexts, kRepetition),
-    NG_NUMBER("repeat_penalty", kTexts, kRepeat),
-    {"repeat_last_n", kTexts,
+    NG_NUMBER("top_k", kAnswers, kTopK),
+    NG_NUMBER("min_p", kAnswers, kMinP),
+    NG_NUMBER("typical_p", kAnswers, kTypicalP),
+    NG_NUMBER("typ_p", kAnswers, kTypicalP),
+    NG_NUMBER("top_n_sigma", kAnswers, kTopNSigma),
+    NG_NUMBER("frequency_penalty", kAnswers, kFrequency),
+    NG_NUMBER("presence_penalty", kAnswers, kPresence),
+    NG_NUMBER("repetition_penalty", kAnswers, kRepetition),
+    NG_NUMBER("repeat_penalty", kAnswers, kRepeat),
+    {"repeat_last_n", kAnswers,
      [](Fields& f, Request& r) {
        ReadWindow(f, "repeat_last_n", "repetition_penalty", &r.answer.sampling);
      }},
-    NG_NUMBER("xtc_probability", kTexts, kXtcProbability),
-    NG_NUMBER("xtc_threshold", kTexts, Beside("xtc", "threshold", {0, 1, true})),
-    NG_NUMBER("dry_multiplier", kTexts, kDryMultiplier),
-    NG_NUMBER("dry_base", kTexts, Beside("dry", "base", {1, 10})),
-    NG_NUMBER("dry_allowed_length", kTexts, Beside("dry", "allowed", {1, kMostInt}, true)),
-    {"dry_penalty_last_n", kTexts,
+    NG_NUMBER("xtc_probability", kAnswers, kXtcProbability),
+    NG_NUMBER("xtc_threshold", kAnswers, Beside("xtc", "threshold", {0, 1, true})),
+    NG_NUMBER("dry_multiplier", kAnswers, kDryMultiplier),
+    NG_NUMBER("dry_base", kAnswers, Beside("dry", "base", {1, 10})),
+    NG_NUMBER("dry_allowed_length", kAnswers, Beside("dry", "allowed", {1, kMostInt}, true)),
+    {"dry_penalty_last_n", kAnswers,
      [](Fields& f, Request& r) { ReadWindow(f, "dry_penalty_last_n", "dry", &r.answer.sampling); }},
-    {"dry_sequence_breakers", kTexts,
+    {"dry_sequence_breakers", kAnswers,
      [](Fields& f, Request& r) { ReadBreakers(f, "dry_sequence_breakers", &r.answer.sampling); }},
-    {"mirostat", kTexts, [](Fields& f, Request& r) { ReadMirostat(f, &r.answer.sampling); }},
-    NG_NUMBER("mirostat_tau", kTexts, Beside("mirostat", "tau", {0, 100, true})),
-    NG_NUMBER("mirostat_eta", kTexts, Beside("mirostat", "eta", {0, 10})),
+    {"mirostat", kAnswers, [](Fields& f, Request& r) { ReadMirostat(f, &r.answer.sampling); }},
+    NG_NUMBER("mirostat_tau", kAnswers, Beside("mirostat", "tau", {0, 100, true})),
+    NG_NUMBER("mirostat_eta", kAnswers, Beside("mirostat", "eta", {0, 10})),
 #undef NG_NUMBER
-    {"logit_bias", kTexts, [](Fields& f, Request& r) { ReadLogitBias(f, &r.answer.sampling); }},
+    {"logit_bias", kAnswers, [](Fields& f, Request& r) { ReadLogitBias(f, &r.answer.sampling); }},
     // What it must match.
-    {"response_format", kTexts,
+    {"response_format", kAnswers,
      [](Fields& f, Request& r) { ReadResponseFormat(f, &r.answer.sampling); }},
     {"text", kResponses, ReadForm},
-    {"json_schema", kTexts,
+    {"output_format", kMessages,
+     [](Fields& f, Request& r) { ReadOutputFormat(f, "output_format", "output_format.", r); }},
+    {"json_schema", kAnswers,
      [](Fields& f, Request& r) { ReadSchemaField(f, "json_schema", &r.answer.sampling); }},
-    {"guided_json", kTexts,
+    {"guided_json", kAnswers,
      [](Fields& f, Request& r) { ReadSchemaField(f, "guided_json", &r.answer.sampling); }},
-    {"guided_regex", kTexts,
+    {"guided_regex", kAnswers,
      [](Fields& f, Request& r) { ReadFormText(f, "guided_regex", "regex", &r.answer.sampling); }},
-    {"guided_grammar", kTexts,
+    {"guided_grammar", kAnswers,
      [](Fields& f, Request& r) { ReadFormText(f, "guided_grammar", "gbnf", &r.answer.sampling); }},
-    {"grammar", kTexts,
+    {"grammar", kAnswers,
      [](Fields& f, Request& r) { ReadFormText(f, "grammar", "gbnf", &r.answer.sampling); }},
     // How it is told.
     {"stream", kTexts, [](Fields& f, Request& r) { ReadStream(f, &r.answer); }},
     {"stream_options", kTexts, [](Fields& f, Request&) { f.Value("stream_options"); }},
-    {"stream", kResponses,
+    {"stream", kResponses | kMessages,
      [](Fields& f, Request& r) { r.answer.stream = f.Bool("stream").value_or(false); }},
     {"logprobs", kChat, [](Fields& f, Request& r) { ReadChatLogprobs(f, &r.answer); }},
     {"top_logprobs", kChat, [](Fields& f, Request&) { f.Value("top_logprobs"); }},
     {"logprobs", kCompletions, [](Fields& f, Request& r) { ReadCompletionLogprobs(f, &r.answer); }},
     {"echo", kCompletions, [](Fields& f, Request& r) { r.echo = f.Bool("echo").value_or(false); }},
     {"return_token_ids", kTexts,
-     [](Fields& f, Request& r) {
-       r.answer.return_token_ids = f.Bool("return_token_ids").value_or(false);
-     }},
+     [](Fields& f,
+        Request& r) { r.answer.return_token_ids = f.Bool("return_token_ids").value_or(false); }},
 
     // What changes nothing: labels, hints of how to compute, and values that say what is so anyway.
-    {"user", kAnswers, nullptr, IsAnyText, kMustBeText},
-    {"metadata", kAnswers, nullptr, IsAnyObject, "must be an object"},
-    {"safety_identifier", kAnswers, nullptr, IsAnyText, kMustBeText},
+    {"user", kTexts | kResponses, nullptr, IsAnyText, kMustBeText},
+    {"metadata", kAnswers | kCountTokens, nullptr, IsAnyObject, "must be an object"},
+    {"safety_identifier", kTexts | kResponses, nullptr, IsAnyText, kMustBeText},
     {"request_id", kTexts, nullptr, IsAnyText, kMustBeText},
     {"priority", kTexts, nullptr, IsAnyInt, kMustBeInt},
-    {"store", kAnswers, nullptr, IsFalse, "must be false: no answer is kept"},
-    {"service_tier", kAnswers, nullptr,
-     [](const Json& v, const Json&) { return v == "auto" || v == "default"; },
-     "must be auto or default"},
-    {"prompt_cache_key", kAnswers, nullptr, IsAnyText, kMustBeText},
-    {"prompt_cache_retention", kAnswers, nullptr, IsAnyText, kMustBeText},
-    {"prompt_cache_options", kAnswers, nullptr, IsAnyObject, "must be an object"},
+    {"store", kTexts, nullptr, IsFalse, "must be false: no answer is kept"},
+    {"service_tier", kAnswers | kCountTokens, nullptr,
+     [](const Json& v,
+        const Json&) { return v == "auto" || v == "default" || v == "standard_only"; },
+     "must be auto, default or standard_only"},
+    {"cache_control", kBlocks, nullptr, IsAnyObject, "must be an object"},
+    {"inference_geo", kBlocks, nullptr, IsAnyText, kMustBeText},
+    {"mcp_servers", kBlocks, nullptr, IsEmpty, kMustBeEmpty},
+    {"context_management", kBlocks, nullptr,
+     [](const Json& v, const Json&) { return ManagesNothing(v); },
+     "must have no edits but those that keep all"},
+    {"prompt_cache_key", kTexts | kResponses, nullptr, IsAnyText, kMustBeText},
+    {"prompt_cache_retention", kTexts | kResponses, nullptr, IsAnyText, kMustBeText},
+    {"prompt_cache_options", kTexts | kResponses, nullptr, IsAnyObject, "must be an object"},
     {"prediction", kChat, nullptr, IsAnyObject, "must be an object"},
     {"modalities", kChat, nullptr,
      [](const Json& v, const Json&) { return v == Json::array({"text"}); }, "must be [\"text\"]"},
     {"verbosity", kChat, nullptr, [](const Json& v, const Json&) { return v == "medium"; },
      "must be medium"},
-    {"parallel_tool_calls", kResponses, nullptr, IsAnyBool, "must be true or false"},
     {"functions", kChat, nullptr, IsEmpty, "must be empty: send tools"},
     {"function_call", kChat, nullptr,
      [](const Json& v, const Json&) { return v == "auto" || v == "none"; }, "must be auto or none"},
     {"suffix", kCompletions, nullptr, IsEmpty, kMustBeEmpty},
-    {"tools", kResponses, nullptr, IsEmpty, kMustBeEmpty},
-    {"tool_choice", kResponses, nullptr,
-     [](const Json& v, const Json&) { return v == "auto" || v == "none"; }, "must be auto or none"},
     {"max_tool_calls", kResponses, nullptr, IsAnyInt, kMustBeInt},
-    {"include", kResponses, nullptr, IsEmpty, kMustBeEmpty},
+    {"include", kResponses, nullptr, [](const Json& v, const Json&) { return AsksForEncrypted(v); },
+     "must be empty, or [\"reasoning.encrypted_content\"]: thoughts come as they are"},
     {"background", kResponses, nullptr, IsFalse, kMustBeFalse},
+    {"stream_options", kResponses, nullptr,
+     [](const Json& v,
+        const Json&) { return v == Json::object() || v == Json({{"include_obfuscation", false}}); },
+     "must have no include_obfuscation"},
     {"truncation", kResponses, nullptr, [](const Json& v, const Json&) { return v == "disabled"; },
      "must be disabled: nothing is left out"},
     {"top_logprobs", kResponses, nullptr, IsNone, kMustBeZero},
@@ -243,18 +305,12 @@ constexpr FieldRow kRows[] = {
     {"use_beam_search", kTexts, nullptr, IsFalse, kMustBeFalse},
     {"early_stopping", kTexts, nullptr, IsFalse, kMustBeFalse},
     {"guided_decoding_backend", kTexts, nullptr, IsAnyText, kMustBeText},
-    {"add_generation_prompt", kChat, nullptr, IsTrue, kMustBeTrue},
-    {"continue_final_message", kChat, nullptr, IsFalse, kMustBeFalse},
     {"add_special_tokens", kChat, nullptr, IsFalse, "must be false: the template writes them"},
     {"echo", kChat, nullptr, IsFalse, kMustBeFalse},
 
     // What is refused with another way to the same.
-    {"reasoning_effort", kChat, nullptr, nullptr,
-     "send chat_template_kwargs where the model's template reads it"},
     {"samplers", kTexts, nullptr, nullptr, "the order of the stages is that of sampler.chain"},
     {"guided_choice", kTexts, nullptr, nullptr, "send guided_json with an enum"},
-    {"previous_response_id", kResponses, nullptr, nullptr,
-     "no answer is kept: send its messages again"},
 };
 
 }  // namespace

@@ -47,7 +47,7 @@ class Running {
     exchange->Reply({.content_type = "text/plain",
                      .body = absl::StrCat(request.method, " ", request.path, " ", request.body)});
   }
-  static HttpReply Refusal(int status, const std::string& message) {
+  static HttpReply Refusal(int status, const std::string& message, const std::string& /*path*/) {
     return {.status = status, .body = message};
   }
 
@@ -185,7 +185,7 @@ TEST(HttpServer, RefusesConnectionsWhileAllAreBusy) {
 
 TEST(HttpServer, StreamsInChunksAndToOldClientsUntilTheEnd) {
   Running running(Running::Limits(), [](const std::shared_ptr<Exchange>& exchange) {
-    exchange->BeginStream();
+    exchange->BeginStream("text/event-stream");
     exchange->Write("data: 1\n\n");
     exchange->Write("data: 2\n\n");
     exchange->EndStream();
@@ -209,7 +209,7 @@ TEST(HttpServer, SaysWhenAClientIsGone) {
   Running running(Running::Limits(), [&](const std::shared_ptr<Exchange>& exchange) {
     kept.push_back(exchange);
     exchange->OnGone([&] { ++n_gone; });
-    if (exchange->request().path == "/stream") exchange->BeginStream();
+    if (exchange->request().path == "/stream") exchange->BeginStream("text/event-stream");
     ++n_asked;
   });
   {
@@ -238,7 +238,7 @@ TEST(HttpServer, LeavesAClientThatDoesNotRead) {
                     if (exchange->request().path == "/whole") {
                       return exchange->Reply({.body = std::string(size_t{32} << 20, 'x')});
                     }
-                    exchange->BeginStream();
+                    exchange->BeginStream("text/event-stream");
                     for (int i = 0; i < 32 && !gone; ++i) {
                       exchange->Write(std::string(size_t{1} << 20, 'x'));
                     }

@@ -16,7 +16,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "apps/serve/access.h"
-#include "apps/serve/answers/openai_responses.h"
+#include "apps/serve/answers/forms/openai_choices.h"
 #include "apps/serve/requests/openai_requests.h"
 #include "apps/serve/requests/request_fields.h"
 #include "apps/serve/requests/sampler_settings.h"
@@ -252,22 +252,185 @@ TEST(ParseResponses, ReadsTextsAndMessages) {
       messages(R"(,"instructions":"s","input":[{"type":"message","id":"i","role":"assistant",)"
                R"("status":"completed","content":[{"type":"output_text","text":"a",)"
                R"("annotations":[]},{"type":"output_text","text":"b"}]}])"),
-      R"([{"role":"system","content":"s"},{"role":"assistant","content":"ab"}])");
+      R"([{"role":"assistant","content":"ab"}])");
   EXPECT_EQ(messages(""), "input");
   EXPECT_EQ(messages(R"(,"input":[])"), "input");
   EXPECT_EQ(messages(R"(,"input":[3])"), "input.role");
   EXPECT_EQ(messages(R"(,"input":[{"role":"user"}])"), "input.content");
   EXPECT_EQ(messages(R"(,"input":[{"role":"user","content":[{"type":"input_image"}]}])"),
             "input.content.type");
-  EXPECT_EQ(messages(R"(,"input":[{"type":"reasoning","role":"user","content":"x"}])"),
-            "input.type");
-  EXPECT_EQ(messages(R"(,"input":"x","previous_response_id":"y")"), "previous_response_id");
-  EXPECT_EQ(messages(R"(,"input":"x","store":true)"), "store");
+  EXPECT_EQ(messages(R"(,"input":[{"type":"computer_call"}])"), "input.type");
+  EXPECT_EQ(messages(R"(,"input":[{"type":"reasoning","content":"x"}])"), "input.content");
+  EXPECT_EQ(messages(R"(,"input":"x","store":1)"), "store");
   EXPECT_EQ(messages(R"(,"input":"x","truncation":"auto")"), "truncation");
-  EXPECT_EQ(messages(R"(,"input":"x","tools":[{}])"), "tools");
+  EXPECT_EQ(messages(R"(,"input":"x","tools":[{}])"), "tools.type");
+  EXPECT_EQ(messages(R"(,"input":"x","include":["file_search_call.results"])"), "include");
   EXPECT_EQ(messages(R"(,"input":"x","text":{"format":{"type":"xml"}})"), "text.format.type");
   EXPECT_EQ(messages(R"(,"input":"x","text":{"format":{"type":"json_schema","name":"n"}})"),
             "text.format.schema");
+}
+
+// The request of a kind, or nothing where it is refused.
+Request RequestOf(Api api, const std::string& body) {
+  Parsed<Request> parsed = ParseRequest(api, body);
+  EXPECT_EQ(ErrorOfParsed(parsed).message, "") << body;
+  if (std::holds_alternative<ApiError>(parsed)) return {};
+  return std::get<Request>(std::move(parsed));
+}
+
+TEST(ParseResponses, ReadsItemsAsMessagesOfAChat) {
+  const Request request = RequestOf(kResponses, R"({"model":"m","instructions":"s","input":[
+      {"role":"user","content":"q"},
+      {"type":"reasoning","id":"r","summary":[],"content":[{"type":"reasoning_text","text":"hm"}]},
+      {"type":"message","role":"assistant","content":[{"type":"output_text","text":"a"}]},
+      {"type":"function_call","call_id":"c1","name":"f","arguments":"{\"x\": 1}","id":"i","status":"completed"},
+      {"type":"function_call","call_id":"c2","name":"g","arguments":"{}"},
+      {"type":"function_call_output","call_id":"c2","output":[{"type":"input_text","text":"two"}]},
+      {"type":"function_call_output","call_id":"c1","output":"one"}],
+      "tools":[{"type":"function","name":"f","description":"d","parameters":{"type":"object"},"strict":true}],
+      "reasoning":{"effort":"low","summary":"auto"},"store":false,"previous_response_id":"p",
+      "parallel_tool_calls":false})");
+  const ConversationFields& conversation = request.conversation;
+  EXPECT_EQ(Json::parse(conversation.messages), Json::parse(R"([{"role":"user","content":"q"},
+      {"role":"assistant","content":"a","reasoning_content":"hm","tool_calls":[
+        {"id":"c1","type":"function","function":{"name":"f","arguments":"{\"x\": 1}"}},
+        {"id":"c2","type":"function","function":{"name":"g","arguments":"{}"}}]},
+      {"role":"tool","content":"two","tool_call_id":"c2","name":"g"},
+      {"role":"tool","content":"one","tool_call_id":"c1","name":"f"}])"));
+  EXPECT_EQ(conversation.instructions, R"({"role":"system","content":"s"})");
+  EXPECT_EQ(conversation.tools, R"([{"type":"function","function":{"name":"f","description":"d",)"
+                                R"("parameters":{"type":"object"},"strict":true}}])");
+  EXPECT_EQ(conversation.variables["reasoning_effort"], "low");
+  EXPECT_EQ(conversation.previous, "p");
+  EXPECT_FALSE(request.store || conversation.parallel_calls || conversation.goes_on);
+  EXPECT_EQ(request.said["tools"][0]["name"], "f");
+}
+
+std::string BlockBody(const std::string& messages, const std::string& more = "") {
+  return absl::StrCat(R"({"model":"m","max_tokens":5,"messages":)", messages, more, "}");
+}
+
+TEST(ParseMessages, ReadsBlocksAsMessagesOfAChat) {
+  const Request request = RequestOf(
+      kMessages, BlockBody(R"([{"role":"user","content":[
+          {"type":"text","text":"a","cache_control":{"type":"ephemeral"}},{"type":"text","text":"b"}]},
+        {"role":"assistant","content":[{"type":"thinking","thinking":"hm","signature":"s"},
+          {"type":"text","text":"So."},
+          {"type":"tool_use","id":"t1","name":"f","input":{"b":1,"a":"x"},"caller":null},
+          {"type":"tool_use","id":"t2","name":"g","input":{}}]},
+        {"role":"user","content":[{"type":"tool_result","tool_use_id":"t1","content":"one"},
+          {"type":"tool_result","tool_use_id":"t2","is_error":true,
+           "content":[{"type":"text","text":"no"}]},
+          {"type":"text","text":"and?"}]}])",
+                           R"(,"system":[{"type":"text","text":"s"},{"type":"text","text":"t"}],
+        "tools":[{"name":"f","description":"d","input_schema":{"type":"object"}}],
+        "tool_choice":{"type":"auto","disable_parallel_tool_use":true},
+        "thinking":{"type":"enabled","budget_tokens":9},"stop_sequences":["END"],"stream":true,
+        "metadata":{"user_id":"u"},"temperature":0)"));
+  EXPECT_EQ(Json::parse(request.conversation.messages), Json::parse(R"([
+      {"role":"system","content":"s\nt"},{"role":"user","content":"a\nb"},
+      {"role":"assistant","content":"So.","reasoning_content":"hm","tool_calls":[
+        {"id":"t1","type":"function","function":{"name":"f","arguments":"{\"b\":1,\"a\":\"x\"}"}},
+        {"id":"t2","type":"function","function":{"name":"g","arguments":"{}"}}]},
+      {"role":"tool","content":"one","tool_call_id":"t1","name":"f"},
+      {"role":"tool","content":"Error: no","tool_call_id":"t2","name":"g"},
+      {"role":"user","content":"and?"}])"));
+  EXPECT_EQ(request.conversation.tools,
+            R"([{"type":"function","function":{"name":"f","description":"d",)"
+            R"("parameters":{"type":"object"}}}])");
+  EXPECT_FALSE(request.conversation.parallel_calls);
+  EXPECT_EQ(request.conversation.variables,
+            Json::parse(R"({"enable_thinking":true,"thinking":true,"thinking_budget":9})"));
+  EXPECT_THAT(request.answer.sampling.stop, ElementsAre("END"));
+  EXPECT_EQ(request.answer.max_tokens, 5);
+  EXPECT_TRUE(request.answer.stream);
+  EXPECT_THAT(request.inert, ElementsAre("metadata"));
+}
+
+TEST(ParseMessages, RefusesWhatItDoesNotSupportByName) {
+  const auto param = [](const std::string& messages, const std::string& more = "") {
+    return ErrorOfParsed(ParseRequest(kMessages, BlockBody(messages, more))).param;
+  };
+  const std::string hi = R"([{"role":"user","content":"hi"}])";
+  EXPECT_EQ(param(hi), "");
+  EXPECT_EQ(param("[]"), "messages");
+  EXPECT_EQ(param(R"([{"role":"tool","content":"x"}])"), "messages.role");
+  EXPECT_EQ(param(R"([{"role":"user"}])"), "messages.content");
+  EXPECT_EQ(param(R"([{"role":"user","content":[{"type":"image","source":{}}]}])"),
+            "messages.content.type");
+  EXPECT_EQ(param(R"([{"role":"user","content":[{"type":"tool_use","id":"x"}]}])"),
+            "messages.content.type");
+  EXPECT_EQ(param(R"([{"role":"user","content":[{"type":"text","text":"x","frob":1}]}])"),
+            "messages.content.frob");
+  EXPECT_EQ(
+      param(
+          R"([{"role":"user","content":[{"type":"tool_result","tool_use_id":"x","content":"y"}]}])"),
+      "messages.content.tool_use_id");
+  EXPECT_EQ(param(hi, R"(,"tools":[{"type":"web_search_20250305","name":"web_search"}])"),
+            "tools.type");
+  EXPECT_EQ(param(hi, R"(,"tools":[{"name":"f"}])"), "tools.input_schema");
+  EXPECT_EQ(param(hi, R"(,"tool_choice":{"type":"any"})"), "tool_choice");
+  EXPECT_EQ(param(hi, R"(,"tool_choice":{"type":"some"})"), "tool_choice.type");
+  EXPECT_EQ(param(hi, R"(,"thinking":{"type":"much"})"), "thinking.type");
+  EXPECT_EQ(param(hi, R"(,"output_config":{"effort":"vast"})"), "output_config.effort");
+  EXPECT_EQ(param(hi, R"(,"output_config":{"format":{"type":"xml"}})"),
+            "output_config.format.type");
+  EXPECT_EQ(param(hi, R"(,"stop_sequences":[""])"), "stop_sequences");
+  EXPECT_EQ(param(hi, R"(,"container":"c")"), "container");
+  EXPECT_EQ(param(hi, R"(,"mcp_servers":[{}])"), "mcp_servers");
+  EXPECT_EQ(param(hi, R"(,"context_management":{"edits":[{"type":"clear_tool_uses"}]})"),
+            "context_management");
+  EXPECT_EQ(
+      param(hi, R"(,"context_management":{"edits":[{"type":"clear_thinking","keep":"all"}]})"), "");
+  EXPECT_EQ(
+      ErrorOfParsed(ParseRequest(kCountTokens, R"({"model":"m","messages":[],"stream":true})"))
+          .param,
+      "messages");
+}
+
+// The beginning of an answer goes on, unless it ends with calls.
+TEST(ParseRequest, GoesOnWithALastMessageOfTheAssistants) {
+  const auto goes_on = [](Api api, const std::string& last, const std::string& more = "") {
+    const std::string body =
+        absl::StrCat(R"({"model":"m",)", api == kResponses ? "\"input\"" : "\"messages\"",
+                     R"(:[{"role":"user","content":"x"},)", last, "]", more, "}");
+    const Parsed<Request> parsed = ParseRequest(api, body);
+    if (std::holds_alternative<ApiError>(parsed)) return std::get<ApiError>(parsed).param;
+    return std::string(std::get<Request>(parsed).conversation.goes_on ? "yes" : "no");
+  };
+  const std::string begun = R"({"role":"assistant","content":"So"})";
+  for (const Api api : {kChat, kMessages, kResponses}) {
+    EXPECT_EQ(goes_on(api, begun), "yes") << api;
+    EXPECT_EQ(goes_on(api, R"({"role":"user","content":"y"})"), "no") << api;
+    EXPECT_EQ(goes_on(api, R"({"role":"assistant","content":""})"), "no") << api;
+  }
+  EXPECT_EQ(goes_on(kChat, R"({"role":"assistant","content":"x","tool_calls":[{}]})"), "no");
+  EXPECT_EQ(goes_on(kChat, begun, R"(,"continue_final_message":false)"), "no");
+  EXPECT_EQ(
+      goes_on(kChat, begun, R"(,"continue_final_message":true,"add_generation_prompt":false)"),
+      "yes");
+  EXPECT_EQ(goes_on(kChat, R"({"role":"user","content":"y"})", R"(,"continue_final_message":true)"),
+            "continue_final_message");
+  EXPECT_EQ(goes_on(kChat, R"({"role":"user","content":"y"})", R"(,"add_generation_prompt":false)"),
+            "add_generation_prompt");
+}
+
+// What a request says of thinking becomes variables of the template, its own ones last.
+TEST(ParseRequest, TellsTheTemplateHowMuchToThink) {
+  const auto variables = [](const std::string& more) {
+    return RequestOf(kChat,
+                     R"({"model":"m","messages":[{"role":"user","content":"x"}])" + more + "}")
+        .conversation.variables;
+  };
+  EXPECT_EQ(variables(""), Json::object());
+  EXPECT_EQ(variables(R"(,"reasoning_effort":"none")"),
+            Json::parse(R"({"enable_thinking":false,"thinking":false})"));
+  EXPECT_EQ(variables(R"(,"reasoning_effort":"high")"),
+            Json::parse(R"({"enable_thinking":true,"thinking":true,"reasoning_effort":"high"})"));
+  EXPECT_EQ(
+      variables(R"(,"enable_thinking":false,"chat_template_kwargs":{"enable_thinking":true})"),
+      Json::parse(R"({"enable_thinking":true,"thinking":false})"));
+  EXPECT_EQ(ChatError(R"(,"reasoning_effort":"vast")").param, "reasoning_effort");
 }
 
 TEST(ParseTokenize, ReadsATextOrAConversation) {
@@ -431,6 +594,9 @@ TEST(CheckKey, TakesTheWholeKeyOnly) {
         "bearer sesame", "Basic sesame", "Bearer Sesame"}) {
     EXPECT_TRUE(refused(wrong)) << wrong;
   }
+  EXPECT_FALSE(CheckKey({.api_key = "sesame"}, settings));
+  EXPECT_FALSE(CheckKey({.authorization = "Bearer other", .api_key = "sesame"}, settings));
+  EXPECT_TRUE(CheckKey({.api_key = "sesam"}, settings));
   settings.key = "";
   EXPECT_FALSE(refused(""));
   EXPECT_TRUE(SameSecret("", ""));

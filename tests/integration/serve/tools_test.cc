@@ -1,5 +1,5 @@
 // Chats with tools: what the model writes as calls and thoughts reaches the client as such, whole
-// and streamed. A grammar holds the tiny model to the text that a model with tools would write.
+// and streamed.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "tests/integration/run_support.h"
+#include "tests/integration/serve/served_tools.h"
 #include "tests/integration/serve/server.h"
-#include "tests/support/temp_dir.h"
 
 namespace ng::test {
 namespace {
@@ -16,40 +16,6 @@ namespace {
 using ::testing::HasSubstr;
 
 constexpr const char* kPath = "/v1/chat/completions";
-constexpr const char* kTwoCalls =
-    "<think>hm</think>So. <call>{\"name\": \"look\", \"arguments\": {\"city\": \"Rome\"}}</call>"
-    "<call>{\"name\": \"look\", \"arguments\": {\"city\": \"Oslo\"}}</call>";
-
-class ServedTools : public ::testing::Test {
- protected:
-  // The answer is this text.
-  static Json Asking(const std::string& answer, bool with_tools = true) {
-    std::string literal;
-    for (const char c : answer) literal += c == '"' ? "\\\"" : std::string(1, c);
-    Json body = {{"messages", {{{"role", "user"}, {"content", "ask"}}}},
-                 {"grammar", "root ::= \"" + literal + "\""},
-                 {"max_tokens", 400}};
-    if (!with_tools) return body;
-    const Json schema = {{"type", "object"}, {"properties", {{"city", {{"type", "string"}}}}}};
-    body["tools"] = {{{"type", "function"},
-                      {"function", {{"name", "look"}, {"parameters", schema}, {"strict", true}}}}};
-    return body;
-  }
-  static std::string Program(const std::string& call) {
-    return "{%- for m in messages -%}[{{ m.role }}]"
-           "{%- if m.reasoning_content -%}<think>{{ m.reasoning_content }}</think>{%- endif -%}"
-           "{{ m.content or '' }}{%- for c in m.tool_calls or [] -%}" +
-           call +
-           "{%- endfor -%}[end]{%- endfor -%}{{ '' if tools }}"
-           "{%- if add_generation_prompt -%}[assistant]{%- endif -%}";
-  }
-
-  const TempDir folder_;
-  const std::string template_ = folder_.Write(
-      "calls.jinja", Program("<call>{\"name\": \"{{ c.function.name }}\", \"arguments\": "
-                             "{{ c.function.arguments|tojson }}}</call>"));
-  const Server server_{{"--tokenizer.chat_template=" + template_}};
-};
 
 TEST_F(ServedTools, CallsComeAsCalls) {
   const Json answer = server_.Post(kPath, Asking(kTwoCalls));

@@ -1,4 +1,4 @@
-#include "apps/serve/answers/openai_responses.h"
+#include "apps/serve/answers/forms/openai_choices.h"
 
 #include <algorithm>
 #include <string_view>
@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "apps/serve/answers/forms/answer_form.h"
 
 namespace ng::serve {
 namespace {
@@ -146,6 +147,31 @@ const char* PieceObject(AnswerKind kind) {
   return kind == AnswerKind::kChat ? "chat.completion.chunk" : "text_completion";
 }
 
+class ChoicesForm : public AnswerForm {
+ public:
+  ChoicesForm(AnswerHead head, bool include_usage)
+      : head_(std::move(head)), include_usage_(include_usage) {}
+
+  std::string Whole(std::span<const Choice> choices, const Usage& usage) override {
+    return JsonText(AnswerJson(head_, choices, usage)) + "\n";
+  }
+  std::string Begin(const Usage& /*usage*/) override { return {}; }
+  std::string Piece(const Choice& choice, bool first) override {
+    Json json = PieceJson(head_, choice, first);
+    if (include_usage_) json["usage"] = nullptr;  // until the last event
+    return EventOf(json);
+  }
+  std::string End(const Usage& usage) override {
+    return absl::StrCat(include_usage_ ? EventOf(UsagePieceJson(head_, usage)) : "",
+                        "data: [DONE]\n\n");
+  }
+  std::string Error(const ApiError& error) override { return EventOf(ErrorJson(error)); }
+
+ private:
+  AnswerHead head_;
+  bool include_usage_;
+};
+
 }  // namespace
 
 int64_t CountCharacters(std::span<const ShownToken> tokens) {
@@ -197,5 +223,20 @@ Json UsagePieceJson(const AnswerHead& head, const Usage& usage) {
 }
 
 std::string EventOf(const Json& json) { return absl::StrCat("data: ", JsonText(json), "\n\n"); }
+
+std::string NamedEvent(const std::string& name, const Json& json) {
+  return absl::StrCat("event: ", name, "\n", EventOf(json));
+}
+
+ItemChange AddPiece(const Choice& piece, std::vector<AnswerItem>* items) {
+  if (!piece.calls.empty()) return AddCall(piece.calls.front(), items);
+  const bool thought = !piece.reasoning.empty();
+  return AddText(thought ? AnswerItem::Kind::kThought : AnswerItem::Kind::kText,
+                 thought ? piece.reasoning : piece.text, items);
+}
+
+std::unique_ptr<AnswerForm> MakeChoicesForm(AnswerHead head, FormWishes wishes) {
+  return std::make_unique<ChoicesForm>(std::move(head), wishes.include_usage);
+}
 
 }  // namespace ng::serve

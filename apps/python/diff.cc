@@ -23,7 +23,7 @@ std::string Diff(OpenEngine& a, OpenEngine& b, const std::vector<Ids>& prompts,
   const StopOnSigint interrupt(a.stop(), b.stop());
   diff::Report report;
   absl::StatusOr<diff::LockstepResult> result = [&]() -> absl::StatusOr<diff::LockstepResult> {
-    const py::gil_scoped_release release;
+    const WithoutGil free;
     NG_RETURN_IF_ERROR(Annotate(diff::CheckVocabularies(a.engine(), b.engine()), "B: "));
     for (const GenerateRequest& request : requests) {
       NG_RETURN_IF_ERROR(a.engine().CheckRequest(request));

@@ -410,7 +410,7 @@ void SteppedRun::Cancel() {
 void SteppedRun::EndInError() {
   std::vector<Completion> done;
   {
-    const py::gil_scoped_release release;
+    const WithoutGil free;
     absl::StatusOr<std::vector<Completion>> finished = generation_->Finish();
     done = finished.ok() ? *std::move(finished) : generation_->Take();
   }

@@ -348,6 +348,7 @@ PYBIND11_MODULE(_ng, m) {
   AddTokenizer(m);
   m.def("diff", &Diff);
   m.def("list_item", &TextAsItem);
+  m.def("stay_if_python_ends", &StayIfPythonEnds);
   py::module_::import("atexit").attr("register")(py::cpp_function(&OpenEngine::EndAll));
   m.def("uniform", [](const std::tuple<int64_t, int64_t, int64_t, uint32_t>& key, uint32_t n) {
     const auto [seed, request, step, stream] = key;

@@ -88,6 +88,7 @@ OpenEngine::OpenEngine(const OpenArguments& arguments)
       progress_(arguments.progress),
       parts_(arguments.parts, pending_, turns_),
       least_(arguments.least) {
+  StayIfPythonEnds();
   EngineOptions options;
   options.config_file = arguments.config;
   options.overrides = arguments.overrides;
@@ -204,7 +205,7 @@ void OpenEngine::EndAll() {
   const auto is_at_work = [](const OpenEngine* engine) { return engine->turns_.taken_here(); };
   while (ThreadsWithoutGil() > 0 || std::ranges::any_of(AllEngines(), is_at_work)) {
     for (OpenEngine* engine : AllEngines()) engine->stop_ = true;
-    const py::gil_scoped_release release;
+    const py::gil_scoped_release release;  // which nobody waits for
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
 }
@@ -247,6 +248,7 @@ void OpenEngine::EndLater(std::shared_ptr<void> thing) {
 }
 
 void OpenEngine::RaisePending() {
+  StayIfPythonEnds();
   pending_.Raise();
   if (stop_.load() && PyErr_CheckSignals() != 0) throw py::error_already_set();
 }

@@ -96,10 +96,10 @@ class OpenEngine : public std::enable_shared_from_this<OpenEngine> {
     const StopOnSigint interrupt(&stop_);
     if (closing_) stop_ = true;
     auto result = [&] {
-      const py::gil_scoped_release release;
+      const WithoutGil free;
       return call(*engine_);
     }();
-    turns_.StayIfPythonEnds();
+    StayIfPythonEnds();
     if (keep) keep();
     RaisePending();
     return Value(std::move(result));

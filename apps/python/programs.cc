@@ -137,7 +137,7 @@ std::string Evaluated(OpenEngine& reference, OpenEngine* candidate, const std::v
                                candidate == nullptr ? nullptr : candidate->stop());
   const eval::Job how = {{}, reference.progress(), reference.stop()};
   absl::StatusOr<std::string> made = [&] {
-    const py::gil_scoped_release release;
+    const WithoutGil free;
     return Evaluate(reference.engine(), candidate == nullptr ? nullptr : &candidate->engine(),
                     texts, window, how);
   }();

@@ -21,7 +21,7 @@ class Requests::LiveSession {
  public:
   explicit LiveSession(Requests& of) : of_(of) {
     absl::StatusOr<std::unique_ptr<Session>> started = [&] {
-      const py::gil_scoped_release release;
+      const WithoutGil free;
       return Session::Start(of.engine_->engine(), {.max_waiting = kMostWaiting});
     }();
     session_ = Value(std::move(started));
@@ -29,7 +29,7 @@ class Requests::LiveSession {
     of.session_ = session_.get();
   }
   ~LiveSession() {
-    const py::gil_scoped_release release;
+    const WithoutGil free;
     {
       const std::lock_guard lock(of_.mutex_);
       of_.session_ = nullptr;
@@ -157,7 +157,7 @@ void Requests::Serve(Session& session, const py::function& on_event) {
     std::deque<Event> events;
     Jobs jobs;
     {
-      const py::gil_scoped_release release;
+      const WithoutGil free;
       std::unique_lock lock(mutex_);
       changed_.wait(
           lock, [&] { return !events_.empty() || begun_.empty() || (!ends && !waiting_.empty()); });
@@ -182,7 +182,7 @@ void Requests::Begin(Session& session, const Job& job, const py::function& on_ev
   {
     std::vector<SessionRequest> asked;
     asked.push_back(Asking(job));
-    const py::gil_scoped_release release;
+    const WithoutGil free;
     const std::lock_guard lock(mutex_);
     if (waiting_.empty() || waiting_.front().number != job.number) return;  // cancelled meanwhile
     absl::StatusOr<int64_t> id = session.Submit(std::move(asked));

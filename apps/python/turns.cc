@@ -16,40 +16,45 @@ namespace {
 std::atomic<bool> g_python_ends = false;
 std::atomic<int> g_without_gil = 0;
 
-// The turns that this thread works within, the outermost first.
+// The turns that this thread works within, the outermost first, and how many of them are those of
+// calls that have called it.
 thread_local std::vector<Turns*> t_within;
+thread_local int t_called = 0;
+thread_local int t_without_gil = 0;
 
 bool IsMainThread() { return gettid() == getpid(); }
 
-[[noreturn]] void StayForEver() {
-  while (true) pause();
+void CountWithoutGil(int more) {
+  // A forked process has the thread alone that forked.
+  static const int registered =
+      pthread_atfork(nullptr, nullptr, [] { g_without_gil = t_without_gil; });
+  (void)registered;
+  g_without_gil += more;
+  t_without_gil += more;
 }
 
 }  // namespace
 
-WithoutGil::WithoutGil() : state_((++g_without_gil, PyEval_SaveThread())) {}
+WithoutGil::WithoutGil() : state_((CountWithoutGil(1), PyEval_SaveThread())) {}
 
 WithoutGil::~WithoutGil() {
-  if (g_python_ends && !IsMainThread()) {
-    --g_without_gil;
-    StayForEver();
-  }
   PyEval_RestoreThread(state_);
-  --g_without_gil;
+  CountWithoutGil(-1);
+  if (t_within.empty()) StayIfPythonEnds();
 }
 
 void EndPython() { g_python_ends = true; }
-int ThreadsWithoutGil() {
-  // A forked process has the thread alone that forked.
-  static const int registered = pthread_atfork(nullptr, nullptr, [] { g_without_gil = 0; });
-  (void)registered;
-  return g_without_gil;
-}
+int ThreadsWithoutGil() { return g_without_gil; }
 
 void StayIfPythonEnds() {
   if (!g_python_ends || IsMainThread()) return;
+  if (t_called > 0) {
+    Raise(
+        UsageErrorAs("CallLaterError", "Python ends, and what an engine calls must not call one"));
+  }
+  for (Turns* const turns : t_within) turns->holder_ = 0;
   (void)PyEval_SaveThread();
-  StayForEver();
+  while (true) pause();
 }
 
 // One that waits. Who gives it the turn releases the lock, which was taken before.
@@ -74,13 +79,13 @@ Turns::Turn::~Turn() {
   turns_.Give();
 }
 
-Turns::Within::Within(Turns& turns) { t_within.push_back(&turns); }
-Turns::Within::~Within() { t_within.pop_back(); }
-
-void Turns::StayIfPythonEnds() {
-  if (!g_python_ends || IsMainThread()) return;
-  holder_ = 0;
-  python::StayIfPythonEnds();
+Turns::Within::Within(Turns& turns) {
+  t_within.push_back(&turns);
+  ++t_called;
+}
+Turns::Within::~Within() {
+  --t_called;
+  t_within.pop_back();
 }
 
 bool Turns::is_within() const { return std::ranges::count(t_within, this) > 0; }
@@ -131,6 +136,7 @@ void Turns::WaitFor(Waiter& waiter) {
       const WithoutGil free;
       PyThread_acquire_lock_timed(waiter.lock, kMicroseconds, 1);
     }
+    StayIfPythonEnds();
     if (PyErr_CheckSignals() != 0) throw py::error_already_set();
   }
 }

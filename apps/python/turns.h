@@ -19,7 +19,7 @@ namespace ng::python {
 namespace py = pybind11;
 
 // The GIL is free as long as it lives, and Python does not end meanwhile: OpenEngine::EndAll
-// waits. Where it ends, other threads than the main one stay in here for ever.
+// waits. Where it ends, a thread that works within no turn stays in here for ever.
 class WithoutGil {
  public:
   WithoutGil();
@@ -31,13 +31,13 @@ class WithoutGil {
   PyThreadState* const state_;
 };
 
-// Python is about to end. From now on nobody gets a turn; and where other threads than the main one
-// would use an engine they wait for ever, as Python's own daemon threads do: to go on they would
-// need an interpreter that is gone.
+// Python is about to end. From now on nobody gets a turn.
 void EndPython();
 // How many threads of this process are within a WithoutGil.
 int ThreadsWithoutGil();
-// Waits for ever where Python ends and this is not the main thread.
+// Where Python ends and this is not the main thread: gives up the turns of this thread and waits
+// for ever, as Python's own daemon threads do: to go on it would need an interpreter that is gone.
+// But what an engine calls gets a UsageError, so that the engine's call comes to its end.
 void StayIfPythonEnds();
 
 class Turns {
@@ -68,14 +68,13 @@ class Turns {
     Within& operator=(const Within&) = delete;
   };
 
-  // Where Python ends and this is not the main thread: gives up the turn, and waits for ever.
-  void StayIfPythonEnds();
   bool is_within() const;  // this thread is within a turn
   bool taken() const { return holder_ != 0; }
   bool taken_here() const;  // by this process, not by one that has forked it
   bool wanted() const { return !waiting_.empty(); }
 
  private:
+  friend void StayIfPythonEnds();
   struct Waiter;
 
   void Take();

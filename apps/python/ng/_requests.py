@@ -100,20 +100,21 @@ class Request:
         return self._result()
 
     def _result(self) -> Any:
-        if self._error is not None:
-            raise self._error
+        self._check()
         done: List[Any] = list(self._done)
         if self._each is not None:
             done = [done[start:start + self._each] for start in range(0, len(done), self._each)]
         return done if self._many else done[0]
 
+    def _check(self) -> None:
+        """Raises what ended it. REQUIRES: the lock is not held."""
+        if self._error is not None:
+            _ng.stay_if_python_ends()  # nobody is there any more to catch it
+            raise self._error
+
     def _take(self) -> Optional[Step]:
         """The next step, if it is there. REQUIRES: the lock."""
-        if self._steps:
-            return self._steps.popleft()
-        if self._left == 0 and self._error is not None:
-            raise self._error
-        return None
+        return self._steps.popleft() if self._steps else None
 
     def __iter__(self) -> Iterator[Step]:
         return self
@@ -126,6 +127,7 @@ class Request:
             self._changed.wait_for(lambda: self._steps or self._left == 0)
             step = self._take()
         if step is None:
+            self._check()
             raise StopIteration
         return step
 
@@ -168,6 +170,7 @@ class Request:
         with self._changed:
             step = self._take()
         if step is None:
+            self._check()
             raise StopAsyncIteration
         return step
 

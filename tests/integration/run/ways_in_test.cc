@@ -78,7 +78,7 @@ TEST(Stdin, ThatNobodyReadsIsSaidOnce) {
     return Count(run.err, "warning: stdin is not read, because ");
   };
   const Arguments message = {"--message", "Who is it?"};
-  for (const std::string from : {"< " + file, std::string("<&3")}) {
+  for (const std::string& from : {"< " + file, std::string("<&3")}) {
     EXPECT_EQ(warnings(from, message), 1U);
     EXPECT_EQ(warnings(from, {"--prompt", "To be"}), 1U);
     EXPECT_EQ(warnings(from, {"Who is it?", "What news?"}), 1U);

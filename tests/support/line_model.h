@@ -33,6 +33,29 @@ class LineModel {
     return text;
   }
 
+  // Types one character, as Press may.
+  std::string Type(const char* character) {
+    const bool blank_before = now_.cursor > 0 && !IsNoBlank(now_.characters[now_.cursor - 1]);
+    if (typed_to_ != now_.cursor || blank_before) Keep();
+    goal_.reset();
+    Insert({character});
+    typed_to_ = now_.cursor;
+    return character;
+  }
+  // Ctrl-Z: what is typed afterwards is undone by itself.
+  std::string Suspend() {
+    typed_to_.reset();
+    goal_.reset();
+    return "\x1A";
+  }
+  // The message is dropped and another one begins.
+  void Interrupt() {
+    now_ = {};
+    undo_.clear();
+    typed_to_.reset();
+    goal_.reset();
+  }
+
   // Presses the key that a random number chooses, and returns what a terminal sends for it.
   std::string Press(uint64_t random) {
     static constexpr const char* kUnknown[] = {"\033[5~",   "\033[15~",  "\033[1;2D", "\033[1;3C",
@@ -40,7 +63,7 @@ class LineModel {
                                                "\033[2~",   "\033[24;2~"};
     const size_t which = random % 100;
     random /= 100;
-    if (which < 50) return Type(random);
+    if (which < 50) return Type(kModelCharacters[random % std::size(kModelCharacters)].text);
     // A key that is swallowed is none.
     if (which >= 98) return kUnknown[random % std::size(kUnknown)];
     const std::optional<size_t> goal = std::exchange(goal_, std::nullopt);
@@ -150,15 +173,6 @@ class LineModel {
     now_.characters.insert(now_.characters.begin() + static_cast<ptrdiff_t>(now_.cursor),
                            characters.begin(), characters.end());
     now_.cursor += characters.size();
-  }
-  std::string Type(uint64_t random) {
-    const std::string one = kModelCharacters[random % std::size(kModelCharacters)].text;
-    const bool blank_before = now_.cursor > 0 && !IsNoBlank(now_.characters[now_.cursor - 1]);
-    if (typed_to_ != now_.cursor || blank_before) Keep();
-    goal_.reset();
-    Insert({one});
-    typed_to_ = now_.cursor;
-    return one;
   }
   std::string NewLine() {
     Keep();

@@ -125,6 +125,12 @@ TEST_F(EditorTest, SearchFindsWithoutCase) {
   EXPECT_EQ(After(""), "something older|");
 }
 
+TEST_F(EditorTest, AKeyThatDoesNothingEndsTheColumnOfUpAndDown) {
+  const std::string lines = "\033[200~abcd\n\nabcd\033[201~";
+  EXPECT_EQ(After(lines + "\033[A\033[B"), "abcd\n\nabcd|");
+  EXPECT_EQ(After("\033[A\x15\033[B"), "abcd\n\n|abcd");
+}
+
 TEST_F(EditorTest, DoesWhatThePlainModelDoes) {
   std::mt19937_64 random(1);
   for (int round = 0; round < 25; ++round) {

@@ -1,13 +1,18 @@
 // The editor of a chat at a terminal: what is typed against a plain model of it, pastes, a window
-// that changes its size, Ctrl-Z.
+// that changes its size, signals, Ctrl-Z.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <csignal>
 #include <cstdio>
+#include <cstdlib>
+#include <filesystem>
 #include <fstream>
+#include <functional>
 #include <iterator>
 #include <random>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -64,29 +69,22 @@ class ChatEditing : public ChatTerminal {
     return {std::istreambuf_iterator<char>(in), {}};
   }
 
-  // Types `n` random keys, changes the size of the window now and then, and sends what it is.
+  // Types random keys. Behind each batch of them comes what a terminal and its shell may send
+  // besides. At the end the message is sent.
   void TypeAtRandom(uint64_t seed, int n_batches, int n_keys) {
+    SCOPED_TRACE(absl::StrCat("seed ", seed));
     std::mt19937_64 random(seed);
     LineModel model;
-    size_t columns = 80;
-    size_t rows = 24;
+    size_ = {80, 24};
+    n_stops_ = 0;
     See("ends]");
     for (int batch = 0; batch < n_batches; ++batch) {
       std::string bytes;
       for (int i = 0; i < n_keys; ++i) bytes += model.Press(random());
       Send(bytes);
-      if (batch % 3 == 2) {
-        columns = 12 + random() % 80;
-        rows = 4 + random() % 30;
-        Resize(columns, rows);
-      }
-      const ModelScreen screen = ScreenOf(model, columns);
-      std::string wanted;
-      for (const std::string& row : screen.rows) wanted += row + "\n";
-      ASSERT_NO_FATAL_FAILURE(
-          WaitFor(absl::StrCat("batch ", batch, ", ", columns, "x", rows, ", row ", screen.row,
-                               ", column ", screen.column, "\n", wanted),
-                  [&] { return Shows(screen, rows); }));
+      if (batch % 3 == 2) ResizeAtRandom(random);
+      ASSERT_NO_FATAL_FAILURE(ExpectShown(model, batch));
+      ASSERT_NO_FATAL_FAILURE(Disturb(random, model, batch));
     }
     Send("\033[1;5Fend");
     Press({"Enter"});
@@ -96,15 +94,90 @@ class ChatEditing : public ChatTerminal {
   }
 
  private:
+  // How the terminal was set, but for its size.
+  std::string Settings(const std::string& when) {
+    const std::string all = Slurp(temp_.File(when));
+    return all.substr(all.find('\n'));
+  }
+
+  void ResizeAtRandom(std::mt19937_64& random) {
+    size_ = {12 + random() % 80, 4 + random() % 30};
+    Resize(size_.first, size_.second);
+  }
+
+  void ExpectShown(const LineModel& model, int batch) {
+    const auto [columns, rows] = size_;
+    const ModelScreen screen = ScreenOf(model, columns);
+    std::string wanted;
+    for (const std::string& row : screen.rows) wanted += row + "\n";
+    WaitFor(absl::StrCat("batch ", batch, ", ", columns, "x", rows, ", row ", screen.row,
+                         ", column ", screen.column, "\n", wanted),
+            [&] { return Shows(screen, rows); });
+  }
+
+  // A signal that comes by itself or by a key, perhaps with another size of the window.
+  void Disturb(std::mt19937_64& random, LineModel& model, int batch) {
+    const pid_t chat = std::stoi(Slurp(temp_.File("pid")));
+    const auto stop = [&] {
+      See(absl::StrCat("stopped=", ++n_stops_));
+      EXPECT_EQ(Settings("stopped"), Settings("before"));
+      if (random() % 2 == 0) ResizeAtRandom(random);
+      Press({"Enter"});
+    };
+    // Not seen where the message is empty.
+    const auto interrupt = [&](const std::function<void()>& how) {
+      Send(model.Type("x"));
+      ASSERT_NO_FATAL_FAILURE(ExpectShown(model, batch));
+      how();
+      model.Interrupt();
+    };
+    switch (random() % 10) {
+      case 0:
+        kill(chat, SIGWINCH);
+        break;
+      case 1:
+        kill(chat, SIGCONT);
+        break;
+      case 2:
+        Send(model.Suspend());
+        stop();
+        break;
+      case 3:
+        kill(chat, SIGTSTP);
+        stop();
+        break;
+      case 4:
+        interrupt([&] { Press({"C-c"}); });
+        break;
+      case 5:
+        interrupt([&] { kill(chat, SIGINT); });
+        break;
+      default:
+        return;
+    }
+    if (!HasFatalFailure()) ExpectShown(model, batch);
+  }
+
   static std::string Trimmed(std::string text) {
     text.resize(text.find_last_not_of(' ') + 1);
     return text;
   }
+
+  std::pair<size_t, size_t> size_;  // columns and rows of the window
+  int n_stops_ = 0;
 };
 
-TEST_F(ChatEditing, RandomKeysPastesAndSizesAreWhatThePlainModelSays) {
-  Start({"--run.max_new_tokens=1"});
-  TypeAtRandom(1, 30, 60);
+// NG_CHATS=20 is a long form, of more chats.
+TEST_F(ChatEditing, RandomKeysPastesSizesAndSignalsAreWhatThePlainModelSays) {
+  const char* const asked = std::getenv("NG_CHATS");
+  const int n_chats = asked == nullptr ? 1 : std::atoi(asked);
+  for (int seed = 1; seed <= n_chats; ++seed) {
+    Start({"--run.max_new_tokens=1"});
+    TypeAtRandom(static_cast<uint64_t>(seed), 40, 30);
+    ASSERT_FALSE(HasFailure());
+    Tmux({"kill-server"});
+    std::filesystem::remove_all(temp_.File("state"));
+  }
 }
 
 TEST_F(ChatEditing, TheSameOnAConsole) {

@@ -151,6 +151,7 @@ Outcome Editor::Take(const Key& key) {
   if (search_) return TakeInSearch(key);
   const std::optional<size_t> typed_to = std::exchange(typed_to_, std::nullopt);
   if (Move(key.kind)) return Outcome::kGoesOn;
+  text_.MoveTo(text_.cursor());  // Up and Down have another column, also where the key does nothing
   switch (key.kind) {
     case KeyKind::kText:
       typed_to_ = typed_to;

@@ -110,7 +110,7 @@ OpenEngine::OpenEngine(const OpenArguments& arguments)
     const WithoutGil free;
     return Engine::Open(options);
   }();
-  RaisePending();
+  RaisePending();  // stays where Python ends
   engine_ = Value(std::move(engine));
   AllEngines().insert(this);
 }

@@ -23,6 +23,7 @@ auto OfEach(const std::vector<Item>& items, Work&& work) {
       const WithoutGil free;
       return work(item);
     }();
+    StayIfPythonEnds();
     if (PyErr_CheckSignals() != 0) throw py::error_already_set();
     made.push_back(Value(std::move(one)));
   }
@@ -40,6 +41,7 @@ OpenedTokenizer::OpenedTokenizer(const std::string& path, ChatOptions chat,
     const WithoutGil free;
     return OpenTokenizer(path_, [&](std::string_view line) { lines.emplace_back(line); });
   }();
+  StayIfPythonEnds();
   tokenizer_ = Value(std::move(opened));
   for (const std::string& line : lines) warning(line);
 }

@@ -40,7 +40,6 @@ WithoutGil::WithoutGil() : state_((CountWithoutGil(1), PyEval_SaveThread())) {}
 WithoutGil::~WithoutGil() {
   PyEval_RestoreThread(state_);
   CountWithoutGil(-1);
-  if (t_within.empty()) StayIfPythonEnds();
 }
 
 void EndPython() { g_python_ends = true; }
@@ -136,7 +135,8 @@ void Turns::WaitFor(Waiter& waiter) {
       const WithoutGil free;
       PyThread_acquire_lock_timed(waiter.lock, kMicroseconds, 1);
     }
-    StayIfPythonEnds();
+    // Who has got the turn goes on, and gives it up where its call ends.
+    if (!waiter.has_turn) StayIfPythonEnds();
     if (PyErr_CheckSignals() != 0) throw py::error_already_set();
   }
 }

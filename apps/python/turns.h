@@ -19,7 +19,7 @@ namespace ng::python {
 namespace py = pybind11;
 
 // The GIL is free as long as it lives, and Python does not end meanwhile: OpenEngine::EndAll
-// waits. Where it ends, a thread that works within no turn stays in here for ever.
+// waits. Who is within no turn calls StayIfPythonEnds before and behind it.
 class WithoutGil {
  public:
   WithoutGil();

@@ -253,7 +253,11 @@ void Service::Submit(const AskedOnce& asked, Planner planner, Reading& reading) 
   NoteInert(std::get<AnswerPlan>(plan).inert);
   if (reading.settled.exchange(true)) return;
   const auto answer = std::make_shared<Answer>(host_, asked, std::get<AnswerPlan>(std::move(plan)));
-  const absl::StatusOr<int64_t> id = host_.session.Submit(answer->Requests());
+  std::vector<SessionRequest> requests = answer->Requests();
+  for (SessionRequest& request : requests) {
+    request.on_report = [this](const std::string& line) { NoteReport(line); };
+  }
+  const absl::StatusOr<int64_t> id = host_.session.Submit(std::move(requests));
   host_.server.Post([this, answer, id] {
     if (!id.ok()) return answer->Fail(SubmitError(id.status(), host_.settings.paths));
     answer->Begin(*id);
@@ -267,6 +271,14 @@ void Service::NoteInert(const std::vector<std::string>& fields) {
     WriteStderr(absl::StrCat("ng-serve: requests have the field ", field,
                              ", which changes nothing in an answer here\n"));
   }
+}
+
+void Service::NoteReport(const std::string& line) {
+  constexpr size_t kMostReports = 1000;  // that are told apart
+  const std::lock_guard lock(noted_mutex_);
+  if (reports_.size() >= kMostReports) reports_.clear();
+  if (!reports_.insert(line).second || HowLoud() == Loudness::kQuiet) return;
+  WriteStderr(absl::StrCat("ng-serve: ", host_.settings.paths.Hidden(line), "\n"));
 }
 
 Worker& Service::ReaderOf(const Exchange& exchange) {

@@ -70,6 +70,8 @@ class Service {
   Json ModelJson() const;
   // Names what was passed over in a request, each field once.
   void NoteInert(const std::vector<std::string>& fields);
+  // What a sampler's stage says of a request. Thread: the session's.
+  void NoteReport(const std::string& line);
   // Plans and submits an answer on a worker's thread.
   void Ask(const std::shared_ptr<Exchange>& exchange, Planner planner);
   void Submit(const AskedOnce& asked, Planner planner, Reading& reading);
@@ -92,6 +94,7 @@ class Service {
   int64_t n_asked_ = 0;
   std::mutex noted_mutex_;
   std::set<std::string> noted_;
+  std::set<std::string> reports_;
   std::set<std::shared_ptr<Reading>> readings_;
   bool draining_ = false;
   // The last: they use the others.

@@ -90,6 +90,15 @@ absl::Status SamplerChain::BeginAll(int slot, StageCall begin) {
   return absl::OkStatus();
 }
 
+std::vector<std::string> SamplerChain::Reports() const {
+  std::vector<std::string> reports;
+  for (const ChainStage& stage : stages_) {
+    const std::string report = stage.stage->Report();
+    if (!report.empty()) reports.push_back(stage.name + ": " + report);
+  }
+  return reports;
+}
+
 absl::Status SamplerChain::Open(int slot, std::span<const int32_t> prompt_ids) {
   return BeginAll(slot, [&](SamplerStage& stage) { return stage.Open(slot, prompt_ids); });
 }

@@ -62,6 +62,8 @@ class SamplerChain {
 
   // What stage `i` of the chain has to say about the run.
   std::string ReportOf(size_t i) const { return stages_[i].stage->Report(); }
+  // What all stages have to say, with their names: "top_k: ...".
+  std::vector<std::string> Reports() const;
 
   // "sampler chain temperature,top_k"
   const std::string& description() const { return description_; }

@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "apps/common/answer_room.h"
+#include "apps/serve/answers/call_form.h"
 #include "apps/serve/requests/sampler_settings.h"
 
 namespace ng::serve {
@@ -34,6 +35,7 @@ Parsed<PlannedPrompt> PlanPrompt(const PromptField& field, const PlanParts& part
 
 // Which field an error of a conversation is about, by the word that it begins with.
 std::string ConversationField(std::string_view message) {
+  if (message.starts_with("tool_choice:")) return "tool_choice";
   if (message.starts_with("tools:")) return "tools";
   if (message.starts_with("variables:")) return "chat_template_kwargs";
   return "messages";
@@ -49,14 +51,6 @@ ApiError ConversationError(const absl::Status& status, const PlanParts& parts) {
     error.param = "messages";
   }
   return error;
-}
-
-Conversation ConversationOf(const ConversationFields& fields) {
-  return {.messages = fields.messages,
-          .tools = fields.tools,
-          .asks = !fields.goes_on,
-          .variables = fields.variables.empty() ? "" : fields.variables.dump(),
-          .goes_on = fields.goes_on};
 }
 
 Parsed<std::vector<int32_t>> EncodeConversation(const ConversationFields& conversation,
@@ -184,6 +178,9 @@ Parsed<AnswerPlan> PlannedChat(AnswerKind kind, Api api, const std::string& body
     prompt.mark = FindMark(request.conversation, prompt.ids, parts.engine);
   }
   plan.parallel_calls = request.conversation.parallel_calls;
+  auto form = FormOfCalls(request.conversation, plan.fields.sampling.form, parts.engine);
+  if (!form.ok()) return ConversationError(form.status(), parts);
+  plan.fields.sampling.form = *std::move(form);
   Parsed<AnswerPlan> planned = Planned(std::move(plan), parts);
   auto* const made = std::get_if<AnswerPlan>(&planned);
   if (made == nullptr) return planned;

@@ -102,15 +102,13 @@ void SetMessages(const Json& messages, ConversationFields* conversation) {
 void SetTools(Fields& fields, const char* field, const Json& tools, ToolChoice choice,
               ConversationFields* conversation) {
   const std::vector<std::string> names = ToolNames(tools);
-  if (choice.mode == ToolChoice::Mode::kRequired && names.empty())
+  if (choice.mode == ToolChoice::Mode::kRequired && names.empty()) {
     fields.Refuse(field, "needs tools");
+  }
   for (const std::string& name : choice.names) {
     if (std::ranges::find(names, name) == names.end()) {
-      fields.Refuse(field, absl::StrCat("must name one of the tools"));
+      fields.Refuse(field, "must name one of the tools");
     }
-  }
-  if (choice.mode == ToolChoice::Mode::kRequired || !choice.names.empty()) {
-    fields.Refuse(field, "must be auto or none: no call can be asked for");
   }
   const bool shown = choice.mode != ToolChoice::Mode::kNone && !tools.empty();
   if (shown) conversation->tools = tools.dump();

@@ -330,10 +330,6 @@ void ReadTools(Fields& fields, ConversationFields* conversation) {
   const Json* const tools = fields.Value("tools");
   if (tools != nullptr && !tools->is_array()) return fields.Refuse("tools", "must be a list");
   conversation->choice = ReadToolChoice(fields, tools);
-  if (conversation->choice.mode == ToolChoice::Mode::kRequired ||
-      !conversation->choice.names.empty()) {
-    fields.Refuse("tool_choice", "must be auto or none");
-  }
   const bool shown = conversation->choice.mode != ToolChoice::Mode::kNone;
   if (shown && tools != nullptr && !tools->empty()) conversation->tools = tools->dump();
 }

@@ -33,6 +33,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "ng/engine.h"
@@ -64,6 +65,9 @@ struct SessionRequest {
   // computed up to there is kept for them, where the model and the cache need to be told
   // (cache.checkpoints). It changes no bit. 0: nobody knows.
   int64_t mark = 0;
+  // A stage of a sampler chain that was made for this request has something to say of it: its name
+  // and SamplerStage::Report, a line.
+  std::function<void(const std::string& line)> on_report;
   // All of the prompt has been fed: prompt_logprobs and the timings of the prompt are there. Not
   // called where nothing is to be computed.
   std::function<void(const Completion& so_far)> on_prompt;

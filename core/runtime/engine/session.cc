@@ -203,6 +203,9 @@ void Session::State::AddMade(SamplerMaker::Job made) {
   if (making.erase(made.id) == 0) return;
   Job& job = Find(IndexOf(made.id));
   if (!made.sampler.ok()) return EndByError(job, made.sampler.status());
+  for (const std::string& line : made.sampler->chain->Reports()) {
+    if (job.asked.on_report) job.asked.on_report(line);
+  }
   AddToLoop(job, *std::move(made.sampler));
 }
 

@@ -101,6 +101,80 @@ TEST_F(ServedTools, WithoutToolsNothingIsCalled) {
   EXPECT_EQ(server_.Post(kPath, cut)["choices"][0]["finish_reason"], "length");
 }
 
+// A question at temperature 2 with two tools, the first of them with this schema.
+Json Choosing(const Json& choice, const Json& schema, bool strict = false) {
+  const auto tool = [&](const char* name, const Json& parameters) {
+    return Json{{"type", "function"},
+                {"function", {{"name", name}, {"parameters", parameters}, {"strict", strict}}}};
+  };
+  return {{"messages", {{{"role", "user"}, {"content", "ask"}}}},
+          {"tools", {tool("look", schema), tool("jump", {{"type", "object"}})}},
+          {"tool_choice", choice},
+          {"temperature", 2},
+          {"top_p", 0.9},
+          {"seed", 3},
+          {"max_tokens", 400}};
+}
+
+Json CitySchema() {
+  return {{"type", "object"},
+          {"properties", {{"city", {{"enum", {"Rome", "Oslo"}}}}}},
+          {"required", {"city"}},
+          {"additionalProperties", false}};
+}
+
+TEST_F(ServedTools, CallsAreForcedAndFitTheirSchemas) {
+  const Json named = {{"type", "function"}, {"function", {{"name", "look"}}}};
+  const Json allowed = {{"type", "allowed_tools"},
+                        {"allowed_tools",
+                         {{"mode", "required"},
+                          {"tools", {{{"type", "function"}, {"function", {{"name", "look"}}}}}}}}};
+  for (const Json& choice : {named, allowed}) {
+    Json body = Choosing(choice, CitySchema());
+    body["parallel_tool_calls"] = false;
+    body["n"] = 3;
+    const Json choices = server_.Post(kPath, body)["choices"];
+    for (const Json& one : choices) {
+      EXPECT_EQ(one["finish_reason"], "tool_calls");
+      ASSERT_EQ(one["message"]["tool_calls"].size(), 1U);
+      const Json& function = one["message"]["tool_calls"][0]["function"];
+      EXPECT_EQ(function["name"], "look");
+      const Json arguments = Json::parse(function["arguments"].get<std::string>());
+      EXPECT_TRUE(arguments == Json({{"city", "Rome"}}) || arguments == Json({{"city", "Oslo"}}))
+          << arguments;
+    }
+    // Alone it is the same answer, and a stream's pieces are that, too.
+    body["n"] = 1;
+    EXPECT_EQ(server_.Post(kPath, body)["choices"][0]["message"]["tool_calls"][0]["function"],
+              choices[0]["message"]["tool_calls"][0]["function"]);
+  }
+  Json any = Choosing("required", CitySchema());
+  any["max_tokens"] = 20;
+  const Json begun = server_.Post(kPath, any)["choices"][0];
+  EXPECT_EQ(begun["message"]["content"].get<std::string>().substr(0, 7), "<call>{") << begun;
+}
+
+TEST_F(ServedTools, WhatCannotBeKeptIsRefusedOrSaid) {
+  Json schema = CitySchema();
+  schema["properties"]["city"] = {{"type", "string"}, {"pattern", "(?=x)"}, {"maxLength", 3}};
+  const Json named = {{"type", "function"}, {"function", {{"name", "look"}}}};
+  const HttpResponse refused = server_.Ask(kPath, Choosing(named, schema, /*strict=*/true));
+  EXPECT_EQ(refused.status, 400);
+  EXPECT_EQ(Json::parse(refused.body)["error"]["param"], "tools");
+  EXPECT_THAT(refused.body, HasSubstr("the tool 'look' at #/properties/city/pattern: "));
+  Json loose = Choosing(named, schema);
+  loose["parallel_tool_calls"] = false;
+  const Json message = server_.Post(kPath, loose)["choices"][0]["message"];
+  EXPECT_EQ(message["tool_calls"].size(), 1U);
+  EXPECT_THAT(server_.ReadLine(),
+              HasSubstr("grammar: the tool 'look' at #/properties/city/pattern: "));
+  Json form = Choosing("required", CitySchema());
+  form["response_format"] = {{"type", "json_object"}};
+  const HttpResponse both = server_.Ask(kPath, form);
+  EXPECT_EQ(both.status, 400);
+  EXPECT_EQ(Json::parse(both.body)["error"]["param"], "tool_choice");
+}
+
 TEST_F(ServedTools, ATemplateWithoutCallsIsRefusedByName) {
   const Server server(
       {"--tokenizer.chat_template=" + folder_.Write("none.jinja", Program("called"))});

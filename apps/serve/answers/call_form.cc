@@ -1,0 +1,51 @@
+#include "apps/serve/answers/call_form.h"
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "apps/common/json.h"
+
+namespace ng::serve {
+namespace {
+
+bool IsStrict(const Json& tool) {
+  const Json& function = tool.is_object() && tool.contains("function") ? tool["function"] : tool;
+  return function.is_object() && function.contains("strict") && function["strict"] == true;
+}
+
+}  // namespace
+
+Conversation ConversationOf(const ConversationFields& fields) {
+  return {.messages = fields.messages,
+          .tools = fields.tools,
+          .asks = !fields.goes_on,
+          .variables = fields.variables.empty() ? "" : fields.variables.dump(),
+          .goes_on = fields.goes_on};
+}
+
+absl::StatusOr<FormSetting> FormOfCalls(const ConversationFields& conversation,
+                                        const FormSetting& form, const Engine& engine) {
+  if (conversation.tools.empty()) return form;
+  const ToolChoice& choice = conversation.choice;
+  const bool must = choice.mode == ToolChoice::Mode::kRequired;
+  if (!form.option.empty()) {
+    if (!must) return form;
+    return UsageError(absl::StrCat("tool_choice: asks for a call, and ", form.field,
+                                   " for another answer; leave one of these out"));
+  }
+  const Json tools = Json::parse(conversation.tools);
+  const bool is_kept = must || !choice.names.empty() || std::ranges::any_of(tools, IsStrict);
+  // What the config says of all answers stays where nothing else is asked for.
+  const std::vector<std::string> chain = engine.config().Names("sampler.chain");
+  if (!is_kept && std::ranges::find(chain, "grammar") != chain.end()) return form;
+  const absl::StatusOr<std::string> grammar = engine.CallGrammar(
+      ConversationOf(conversation),
+      {.must = must, .several = conversation.parallel_calls, .names = choice.names});
+  if (!grammar.ok() && !is_kept) return form;
+  NG_RETURN_IF_ERROR(grammar.status());
+  return FormSetting{.field = "tools", .option = "gbnf", .value = *grammar};
+}
+
+}  // namespace ng::serve

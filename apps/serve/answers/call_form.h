@@ -1,0 +1,20 @@
+// The form of an answer to a conversation with tools: which calls it may have, and whether it must.
+#ifndef NG_APPS_SERVE_ANSWERS_CALL_FORM_H_
+#define NG_APPS_SERVE_ANSWERS_CALL_FORM_H_
+
+#include "apps/serve/requests/openai_requests.h"
+#include "ng/engine.h"
+
+namespace ng::serve {
+
+Conversation ConversationOf(const ConversationFields& fields);
+
+// `form` is what the request says itself: that stays, and then no tool can be called. Where nothing
+// must be kept, and the model's calls are of a kind that cannot be, an answer is free. Errors:
+// UsageError that begins with the field, and those of Engine::CallGrammar.
+absl::StatusOr<FormSetting> FormOfCalls(const ConversationFields& conversation,
+                                        const FormSetting& form, const Engine& engine);
+
+}  // namespace ng::serve
+
+#endif  // NG_APPS_SERVE_ANSWERS_CALL_FORM_H_

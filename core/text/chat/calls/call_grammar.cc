@@ -63,9 +63,15 @@ std::string AllOf(const std::vector<Symbols>& parts) {
 
 struct Tool {
   std::string name;
-  Json schema;
+  const Json* schema = nullptr;  // of the list of tools, or of no arguments
   bool strict = false;
 };
+
+// Without a schema a tool has no arguments.
+const Json& NoArguments() {
+  static const Json schema = {{"type", "object"}, {"additionalProperties", false}};
+  return schema;
+}
 
 std::vector<Tool> ToolsOf(const Json& list, const std::vector<std::string>& names) {
   std::vector<Tool> tools;
@@ -79,8 +85,7 @@ std::vector<Tool> ToolsOf(const Json& list, const std::vector<std::string>& name
     one.name = name->get<std::string>();
     const auto parameters = function.find("parameters");
     const bool has = parameters != function.end() && !parameters->is_null();
-    // Without a schema a tool has no arguments.
-    one.schema = has ? *parameters : Json{{"type", "object"}, {"additionalProperties", false}};
+    one.schema = has ? &*parameters : &NoArguments();
     const auto strict = function.find("strict");
     one.strict = strict != function.end() && *strict == true;
     if (!names.empty() && std::ranges::find(names, one.name) == names.end()) tools.pop_back();
@@ -137,7 +142,7 @@ class GrammarWriter {
   std::string Arguments(const Tool& tool, bool opened = false) const {
     Json item = Json::object();
     item["tool"] = tool.name;
-    item["schema"] = tool.schema;
+    item["schema"] = *tool.schema;
     if (!tool.strict) item["loose"] = true;
     if (format_.arguments == CallFormat::Arguments::kText) item["in_text"] = true;
     if (HasKeywords()) item["python"] = true;
@@ -183,8 +188,10 @@ class GrammarWriter {
     json["separator"] = MarkJson(members.separator + Symbols(blanks));
     json["end"] = MarkJson(members.end);
     json["read_as"] = Json::object();
-    if (!tool.schema.is_object() || !tool.schema.contains("properties")) return json;
-    for (const auto& [name, schema] : tool.schema["properties"].items()) {
+    if (!tool.schema->is_object() || !tool.schema->contains("properties")) return json;
+    const Json& properties = (*tool.schema)["properties"];
+    if (!properties.is_object()) return json;
+    for (const auto& [name, schema] : properties.items()) {
       const unsigned types = schemas_.TypesOf(tool.name, name);
       Json& words = json["read_as"][name] = Json::array();
       if ((types & kTextType) != 0) words.push_back("text");

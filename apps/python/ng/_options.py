@@ -50,9 +50,9 @@ _HELP = {
 
 
 def _documented(names: Iterable[str]) -> str:
-    lines = [textwrap.fill(f"{name}: {_HELP[name]}.", 96, initial_indent=" " * 8,
-                           subsequent_indent=" " * 12) for name in names]
-    return "\n\n        By name, each None or False where it is not given:\n\n" + "\n".join(lines) + "\n        "
+    lines = [textwrap.fill(f"{name}: {_HELP[name]}.", 88, subsequent_indent=" " * 4)
+             for name in names]
+    return "\n\nBy name, each None or False where it is not given:\n\n" + "\n".join(lines) + "\n"
 
 
 def _parameters(options: Type[Any]) -> List[inspect.Parameter]:
@@ -90,7 +90,9 @@ def spell_out(cls: Type[Any], options: Type[Any], also: Sequence[str]) -> None:
                 parameters=[*own[:-1], *named])
             function.__annotations__.pop(own[-1].name)
             function.__annotations__.update({p.name: p.annotation for p in named})
-            function.__doc__ = (function.__doc__ or "").rstrip() + _documented(p.name for p in named)
+            # Python 3.13 has the text without its indent already.
+            text = inspect.cleandoc(function.__doc__ or "")
+            function.__doc__ = text + _documented(p.name for p in named)
         elif name not in also:
             continue
         title = cls.__name__ if name == "__init__" else name

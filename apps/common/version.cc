@@ -6,6 +6,8 @@
 
 namespace ng {
 
+const char* VersionNumber() { return NG_VERSION; }
+
 std::string VersionText(std::string_view program) {
   std::string levels;
   for (const IsaLevel level : SupportedIsaLevels()) {

@@ -10,6 +10,8 @@ namespace ng {
 // The program's name and version, the instruction set level that is chosen, the levels of this CPU,
 // and the build tag.
 std::string VersionText(std::string_view program);
+// The number alone: "0.1.0".
+const char* VersionNumber();
 
 }  // namespace ng
 

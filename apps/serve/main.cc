@@ -96,6 +96,8 @@ absl::Status Serve(const EngineOptions& options, ProgressBar& bar, bool* drained
   NG_ASSIGN_OR_RETURN(Settings settings, ReadSettings(engine->config()));
   settings.marks = plan.checkpoints > 0;
   settings.shared_tokens = SequenceShare(plan);
+  settings.weight_bytes = plan.weights.bytes();
+  settings.weights = std::string(plan.step.weights);
   NG_ASSIGN_OR_RETURN(const PluginHost host, Engine::FindPlugins(options));
   for (const PluginFile& file : host.files()) settings.paths.Add(file.path);
   // Asked for before the session has the engine.

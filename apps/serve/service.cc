@@ -12,6 +12,7 @@
 #include "absl/strings/str_replace.h"
 #include "apps/common/terminal.h"
 #include "apps/serve/access.h"
+#include "apps/serve/answers/ollama_models.h"
 #include "apps/serve/page_text.h"
 
 namespace ng::serve {
@@ -69,13 +70,21 @@ const Service::Route* Service::FindRoute(std::string* path) {
       {"GET", "/metrics", true, &Service::ShowMetrics},
       {"GET", kView, true, &Service::View},
       {"GET", kModels, true, &Service::Models},
-      {"POST", "/v1/completions", true, &Service::Completions},
-      {"POST", "/v1/chat/completions", true, &Service::Chat},
-      {"POST", "/v1/responses", true, &Service::Responses},
-      {"POST", "/v1/messages", true, &Service::Messages},
-      {"POST", "/v1/messages/count_tokens", true, &Service::CountTokensOf},
+      {"POST", "/v1/completions", true, &Service::AskFor<AnswerKind::kCompletion>},
+      {"POST", "/v1/chat/completions", true, &Service::AskFor<AnswerKind::kChat>},
+      {"POST", "/v1/responses", true, &Service::AskFor<AnswerKind::kResponse>},
+      {"POST", "/v1/messages", true, &Service::AskFor<AnswerKind::kMessage>},
+      {"POST", "/v1/messages/count_tokens", true, &Service::ComputeFor<CountTokens>},
       {"POST", "/v1/embeddings", true, &Service::Embeddings},
-      {"POST", "/tokenize", true, &Service::TokenizeText},
+      {"POST", "/tokenize", true, &Service::ComputeFor<Tokenize>},
+      {"POST", "/api/chat", true, &Service::AskFor<AnswerKind::kOllamaChat>},
+      {"POST", "/api/generate", true, &Service::AskFor<AnswerKind::kOllamaGenerate>},
+      {"POST", "/api/show", true, &Service::ComputeFor<OllamaShow>},
+      {"POST", "/api/embed", true, &Service::Embeddings},
+      {"POST", "/api/embeddings", true, &Service::Embeddings},
+      {"GET", "/api/tags", true, &Service::Tell<OllamaTags>},
+      {"GET", "/api/ps", true, &Service::Tell<OllamaRunning>},
+      {"GET", "/api/version", true, &Service::Tell<OllamaVersion>},
   };
   for (const std::string& full : {*path, absl::StrCat(kVersion, *path)}) {
     for (const Route& route : kRoutes) {
@@ -202,28 +211,11 @@ void Service::Models(const std::shared_ptr<Exchange>& exchange) {
   exchange->Reply({.body = JsonText(json) + "\n"});
 }
 
-void Service::Completions(const std::shared_ptr<Exchange>& exchange) {
-  Ask(exchange, PlanCompletions);
-}
-
-void Service::Chat(const std::shared_ptr<Exchange>& exchange) { Ask(exchange, PlanChat); }
-
-void Service::Responses(const std::shared_ptr<Exchange>& exchange) { Ask(exchange, PlanResponse); }
-
 void Service::Embeddings(const std::shared_ptr<Exchange>& exchange) {
-  exchange->Reply(ErrorReply(
-      {.message = "models that generate text give no embeddings; none that ng runs pools",
-       .code = "unsupported"}));
-}
-
-void Service::Messages(const std::shared_ptr<Exchange>& exchange) { Ask(exchange, PlanMessage); }
-
-void Service::CountTokensOf(const std::shared_ptr<Exchange>& exchange) {
-  Compute(exchange, CountTokens);
-}
-
-void Service::TokenizeText(const std::shared_ptr<Exchange>& exchange) {
-  Compute(exchange, Tokenize);
+  exchange->Reply(
+      Refused(*exchange,
+              {.message = "models that generate text give no embeddings; none that ng runs pools",
+               .code = "unsupported"}));
 }
 
 void Service::Compute(const std::shared_ptr<Exchange>& exchange,
@@ -237,21 +229,24 @@ void Service::Compute(const std::shared_ptr<Exchange>& exchange,
   });
 }
 
-void Service::Ask(const std::shared_ptr<Exchange>& exchange, Planner planner) {
+void Service::Ask(const std::shared_ptr<Exchange>& exchange, AnswerKind kind) {
   const AskedOnce asked = {.exchange = exchange,
                            .at = std::chrono::steady_clock::now(),
                            .id = absl::StrCat(created_, "-", ++n_asked_)};
   Work(exchange, ReaderOf(*exchange),
-       [this, asked, planner](Reading& reading) { Submit(asked, planner, reading); });
+       [this, asked, kind](Reading& reading) { Submit(asked, kind, reading); });
 }
 
-void Service::Submit(const AskedOnce& asked, Planner planner, Reading& reading) {
-  Parsed<AnswerPlan> plan = planner(asked.exchange->request().body, Parts());
+void Service::Submit(const AskedOnce& asked, AnswerKind kind, Reading& reading) {
+  Parsed<AnswerPlan> plan = PlanAnswer(kind, asked.exchange->request().body, Parts());
   if (const auto* const error = std::get_if<ApiError>(&plan)) {
     return ReplyLater(asked.exchange, Refused(*asked.exchange, *error));
   }
   NoteInert(std::get<AnswerPlan>(plan).inert);
   if (reading.settled.exchange(true)) return;
+  if (const auto& reply = std::get<AnswerPlan>(plan).at_once) {
+    return ReplyLater(asked.exchange, {.body = JsonText(*reply) + "\n"});
+  }
   const auto answer = std::make_shared<Answer>(host_, asked, std::get<AnswerPlan>(std::move(plan)));
   std::vector<SessionRequest> requests = answer->Requests();
   for (SessionRequest& request : requests) {

@@ -32,7 +32,6 @@ class Service {
   bool reads() const { return short_reader_.busy() || long_reader_.busy(); }
 
  private:
-  using Planner = Parsed<AnswerPlan> (*)(const std::string& body, const PlanParts& parts);
   using Answering = void (Service::*)(const std::shared_ptr<Exchange>& exchange);
   struct Route;
   // A request that a worker has, or waits for.
@@ -51,13 +50,21 @@ class Service {
   void Health(const std::shared_ptr<Exchange>& exchange);
   void ShowMetrics(const std::shared_ptr<Exchange>& exchange);
   void Models(const std::shared_ptr<Exchange>& exchange);
-  void Completions(const std::shared_ptr<Exchange>& exchange);
-  void Chat(const std::shared_ptr<Exchange>& exchange);
-  void Responses(const std::shared_ptr<Exchange>& exchange);
-  void Messages(const std::shared_ptr<Exchange>& exchange);
-  void CountTokensOf(const std::shared_ptr<Exchange>& exchange);
   void Embeddings(const std::shared_ptr<Exchange>& exchange);
-  void TokenizeText(const std::shared_ptr<Exchange>& exchange);
+  // One for each kind of answer.
+  template <AnswerKind kKind>
+  void AskFor(const std::shared_ptr<Exchange>& exchange) {
+    Ask(exchange, kKind);
+  }
+  // One for each that is computed from the body; and what is known without one.
+  template <Parsed<Json> (*kCompute)(const std::string& body, const PlanParts& parts)>
+  void ComputeFor(const std::shared_ptr<Exchange>& exchange) {
+    Compute(exchange, kCompute);
+  }
+  template <Json (*kTell)(const PlanParts& parts)>
+  void Tell(const std::shared_ptr<Exchange>& exchange) {
+    exchange->Reply({.body = JsonText(kTell(Parts())) + "\n"});
+  }
 
   PlanParts Parts() const { return {host_.engine, host_.settings, max_tokens_, kept_}; }
   // Answers with what is made of the body on a worker's thread.
@@ -73,8 +80,8 @@ class Service {
   // What a sampler's stage says of a request. Thread: the session's.
   void NoteReport(const std::string& line);
   // Plans and submits an answer on a worker's thread.
-  void Ask(const std::shared_ptr<Exchange>& exchange, Planner planner);
-  void Submit(const AskedOnce& asked, Planner planner, Reading& reading);
+  void Ask(const std::shared_ptr<Exchange>& exchange, AnswerKind kind);
+  void Submit(const AskedOnce& asked, AnswerKind kind, Reading& reading);
   // Does it on the thread of a worker, unless it is settled before; what it throws is an answer
   // too.
   void Work(const std::shared_ptr<Exchange>& exchange, Worker& worker,

@@ -31,8 +31,10 @@ struct Settings {
   bool marks = false;  // the engine is told where later prompts leave a prompt
   DiskPaths paths;     // that no reply shows
   // Known once the model is open, so not by ReadSettings: tokens that each sequence has room for
-  // when all are open.
+  // when all are open; what the weights take, and the type of most of them.
   int64_t shared_tokens = 0;
+  int64_t weight_bytes = 0;
+  std::string weights;
 };
 
 // Errors: UsageError for a host that is no address, or that others reach while no key is set.

@@ -1,9 +1,9 @@
 // What a client sends to ng-serve: the body of a request, planned as far as the engine, and what
 // comes before it. The first byte of an input says which: `c` completions, `m` chat, `r` responses,
-// `a` messages, `n` their count, `t` tokenize, `g` a packed body, `p` a target, `h` headers (Host,
-// Origin and Authorization, a line each). What is refused is refused as documented. What is planned
-// can be read by the config, and answered in whole and in events as JSON. The engine is defined
-// here, so that no model is needed.
+// `a` messages, `n` their count, `o` and `l` Ollama's chat and generate, `t` tokenize, `g` a packed
+// body, `p` a target, `h` headers (Host, Origin and Authorization, a line each). What is refused is
+// refused as documented. What is planned can be read by the config, and answered in whole and in
+// events as JSON. The engine is defined here, so that no model is needed.
 #include <algorithm>
 #include <memory>
 #include <optional>
@@ -63,6 +63,7 @@ const ModelShape& Engine::model_shape() const { return state_->shape; }
 int64_t Engine::default_max_new_tokens() const { return 1; }
 std::span<const int32_t> Engine::stop_ids() const { return {}; }
 bool Engine::has_tokenizer() const { return true; }
+bool Engine::has_chat_template() const { return true; }
 absl::Status Engine::CheckRequest(const GenerateRequest& /*request*/) const { return {}; }
 
 absl::StatusOr<std::vector<int32_t>> Engine::Encode(std::string_view text,
@@ -200,6 +201,7 @@ void CheckAnswer(const AnswerPlan& plan) {
 void CheckPlan(const Parsed<AnswerPlan>& parsed) {
   if (const auto* const error = std::get_if<ApiError>(&parsed)) return CheckRefusal(*error);
   const AnswerPlan& plan = std::get<AnswerPlan>(parsed);
+  if (plan.at_once) return CheckBody(JsonText(*plan.at_once));
   Check(plan.fields.model == kModel, "another model");
   Check(plan.n_choices() >= 1 && plan.n_choices() <= 64,
         "more choices than the queue has room for");
@@ -251,16 +253,22 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const std::string body(reinterpret_cast<const char*>(data) + 1, size - 1);
   switch (data[0]) {
     case 'c':
-      CheckPlan(PlanCompletions(body, Parts()));
+      CheckPlan(PlanAnswer(AnswerKind::kCompletion, body, Parts()));
       break;
     case 'm':
-      CheckPlan(PlanChat(body, Parts()));
+      CheckPlan(PlanAnswer(AnswerKind::kChat, body, Parts()));
       break;
     case 'r':
-      CheckPlan(PlanResponse(body, Parts()));
+      CheckPlan(PlanAnswer(AnswerKind::kResponse, body, Parts()));
       break;
     case 'a':
-      CheckPlan(PlanMessage(body, Parts()));
+      CheckPlan(PlanAnswer(AnswerKind::kMessage, body, Parts()));
+      break;
+    case 'o':
+      CheckPlan(PlanAnswer(AnswerKind::kOllamaChat, body, Parts()));
+      break;
+    case 'l':
+      CheckPlan(PlanAnswer(AnswerKind::kOllamaGenerate, body, Parts()));
       break;
     case 'n': {
       const Parsed<Json> counted = CountTokens(body, Parts());

@@ -363,7 +363,9 @@ void Answer::Send(size_t index, Choice piece) {
 }
 
 Usage Answer::UsageOfAll() const {
-  Usage usage;
+  Usage usage = {.total_s = SecondsSince(asked_.at),
+                 .prompt_s = timings_.prefill_s,
+                 .completion_s = timings_.decode_s};
   for (size_t i = 0; i < choices_.size(); ++i) {
     usage.completion_tokens += choices_[i].n_tokens;
     if (i % static_cast<size_t>(plan_.fields.n) != 0) continue;  // a prompt counts once

@@ -10,17 +10,21 @@
 #include "absl/strings/str_replace.h"
 #include "apps/common/answer_room.h"
 #include "apps/serve/answers/call_form.h"
+#include "apps/serve/answers/forms/ollama_answer.h"
 #include "apps/serve/requests/sampler_settings.h"
 
 namespace ng::serve {
 namespace {
 
-Parsed<PlannedPrompt> PlanPrompt(const PromptField& field, const PlanParts& parts) {
+// `parse_special`: the text may hold special tokens.
+Parsed<PlannedPrompt> PlanPrompt(const PromptField& field, bool parse_special,
+                                 const PlanParts& parts) {
   const Engine& engine = parts.engine;
   const DiskPaths& paths = parts.settings.paths;
   PlannedPrompt prompt;
   if (const auto* const text = std::get_if<std::string>(&field)) {
-    absl::StatusOr<std::vector<int32_t>> ids = engine.Encode(*text, {.must_fit = true});
+    absl::StatusOr<std::vector<int32_t>> ids =
+        engine.Encode(*text, {.parse_special = parse_special, .must_fit = true});
     if (!ids.ok()) return ErrorOf(ids.status(), paths, "prompt");
     prompt.ids = *std::move(ids);
     prompt.text = *text;
@@ -158,16 +162,30 @@ std::optional<ApiError> AddBefore(const PlanParts& parts, Request* request, Answ
   return std::nullopt;
 }
 
-Parsed<AnswerPlan> PlannedChat(AnswerKind kind, Api api, const std::string& body,
-                               const PlanParts& parts) {
-  Parsed<Request> parsed = ParseRequest(api, body);
-  if (auto* const error = std::get_if<ApiError>(&parsed)) return *error;
-  auto request = std::get<Request>(std::move(parsed));
+// What a plan has of any request.
+AnswerPlan PlanOf(AnswerKind kind, Request* request) {
   AnswerPlan plan;
   plan.kind = kind;
-  plan.fields = std::move(request.answer);
-  plan.said = std::move(request.said);
-  plan.inert = std::move(request.inert);
+  plan.fields = std::move(request->answer);
+  plan.echo = request->echo;
+  plan.said = std::move(request->said);
+  plan.inert = std::move(request->inert);
+  return plan;
+}
+
+// Of a text to go on with.
+Parsed<AnswerPlan> PlannedTexts(AnswerKind kind, Request request, const PlanParts& parts) {
+  AnswerPlan plan = PlanOf(kind, &request);
+  for (const PromptField& field : request.prompts) {
+    Parsed<PlannedPrompt> prompt = PlanPrompt(field, request.raw, parts);
+    if (auto* const error = std::get_if<ApiError>(&prompt)) return *error;
+    plan.prompts.push_back(std::get<PlannedPrompt>(std::move(prompt)));
+  }
+  return Planned(std::move(plan), parts);
+}
+
+Parsed<AnswerPlan> PlannedChat(AnswerKind kind, Request request, const PlanParts& parts) {
+  AnswerPlan plan = PlanOf(kind, &request);
   if (auto error = AddBefore(parts, &request, &plan)) return *error;
   plan.goes_on = request.conversation.goes_on;
   Parsed<std::vector<int32_t>> ids = EncodeConversation(request.conversation, parts);
@@ -212,32 +230,32 @@ ApiError ErrorOfAnswer(const absl::Status& status, const AnswerPlan& plan, const
   return error;
 }
 
-Parsed<AnswerPlan> PlanCompletions(const std::string& body, const PlanParts& parts) {
-  Parsed<Request> parsed = ParseRequest(kCompletions, body);
+Parsed<AnswerPlan> PlanAnswer(AnswerKind kind, const std::string& body, const PlanParts& parts) {
+  struct Reading {
+    AnswerKind kind;
+    Api api;
+  };
+  static constexpr Reading kReadings[] = {
+      {AnswerKind::kCompletion, kCompletions}, {AnswerKind::kChat, kChat},
+      {AnswerKind::kResponse, kResponses},     {AnswerKind::kMessage, kMessages},
+      {AnswerKind::kOllamaChat, kOllamaChat},  {AnswerKind::kOllamaGenerate, kOllamaGenerate}};
+  Parsed<Request> parsed =
+      ParseRequest(std::ranges::find(kReadings, kind, &Reading::kind)->api, body);
   if (auto* const error = std::get_if<ApiError>(&parsed)) return *error;
   auto request = std::get<Request>(std::move(parsed));
-  AnswerPlan plan;
-  plan.fields = std::move(request.answer);
-  plan.echo = request.echo;
-  plan.inert = std::move(request.inert);
-  for (const PromptField& field : request.prompts) {
-    Parsed<PlannedPrompt> prompt = PlanPrompt(field, parts);
-    if (auto* const error = std::get_if<ApiError>(&prompt)) return *error;
-    plan.prompts.push_back(std::get<PlannedPrompt>(std::move(prompt)));
+  if (request.asks_nothing) {
+    if (auto error = CheckModel(request.answer.model, parts.settings)) return *error;
+    AnswerPlan plan = PlanOf(kind, &request);
+    plan.at_once = OllamaLoadedJson(kind, parts.settings.model);
+    return plan;
   }
-  return Planned(std::move(plan), parts);
-}
-
-Parsed<AnswerPlan> PlanChat(const std::string& body, const PlanParts& parts) {
-  return PlannedChat(AnswerKind::kChat, kChat, body, parts);
-}
-
-Parsed<AnswerPlan> PlanResponse(const std::string& body, const PlanParts& parts) {
-  return PlannedChat(AnswerKind::kResponse, kResponses, body, parts);
-}
-
-Parsed<AnswerPlan> PlanMessage(const std::string& body, const PlanParts& parts) {
-  return PlannedChat(AnswerKind::kMessage, kMessages, body, parts);
+  // Where there is no template a prompt is all there is.
+  const bool generates =
+      kind == AnswerKind::kOllamaGenerate && (request.raw || !parts.engine.has_chat_template());
+  if (kind == AnswerKind::kCompletion || generates) {
+    return PlannedTexts(kind, std::move(request), parts);
+  }
+  return PlannedChat(kind, std::move(request), parts);
 }
 
 Parsed<Json> CountTokens(const std::string& body, const PlanParts& parts) {

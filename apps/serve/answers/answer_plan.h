@@ -41,6 +41,8 @@ struct AnswerPlan {
   // goes on with its last message.
   std::string kept_messages = {};
   bool goes_on = false;
+  // Where nothing is asked of the model: the answer.
+  std::optional<Json> at_once = {};
   std::vector<std::string> inert;  // fields that change nothing
 
   size_t n_choices() const { return prompts.size() * static_cast<size_t>(fields.n); }
@@ -55,10 +57,7 @@ struct PlanParts {
 };
 
 // From the body of a request. Errors: 400 for what is wrong with it, 404 for another model.
-Parsed<AnswerPlan> PlanCompletions(const std::string& body, const PlanParts& parts);
-Parsed<AnswerPlan> PlanChat(const std::string& body, const PlanParts& parts);
-Parsed<AnswerPlan> PlanResponse(const std::string& body, const PlanParts& parts);
-Parsed<AnswerPlan> PlanMessage(const std::string& body, const PlanParts& parts);
+Parsed<AnswerPlan> PlanAnswer(AnswerKind kind, const std::string& body, const PlanParts& parts);
 
 // The ids of a text or a conversation: {"count", "max_model_len", "tokens"}.
 Parsed<Json> Tokenize(const std::string& body, const PlanParts& parts);

@@ -85,6 +85,10 @@ enum Api : unsigned {
   kTokenize = 8,
   kMessages = 16,
   kCountTokens = 32,  // of messages
+  kOllamaChat = 64,
+  kOllamaGenerate = 128,
+  kOllamaOptions = 256,  // an object in both
+  kOllamaShow = 512,
 };
 
 struct Request {
@@ -94,6 +98,8 @@ struct Request {
   bool echo = false;
   bool parse_special = false;
   bool store = false;              // responses: the conversation is kept for a next one
+  bool raw = false;                // /api/generate: the prompt as it is, without a template
+  bool asks_nothing = false;       // Ollama's: only whether the model is there
   Json said = Json::object();      // responses: what the answer repeats of the request
   std::vector<std::string> inert;  // fields that were there and change nothing
 };

@@ -7,6 +7,7 @@
 #include "apps/serve/requests/chat_messages.h"
 #include "apps/serve/requests/field_readers.h"
 #include "apps/serve/requests/messages_request.h"
+#include "apps/serve/requests/ollama_request.h"
 #include "apps/serve/requests/responses_request.h"
 
 namespace ng::serve {
@@ -15,6 +16,8 @@ namespace {
 constexpr unsigned kTexts = kCompletions | kChat;  // those with a list of choices
 constexpr unsigned kAnswers = kTexts | kResponses | kMessages;
 constexpr unsigned kBlocks = kMessages | kCountTokens;
+constexpr unsigned kOllama = kOllamaChat | kOllamaGenerate;
+constexpr unsigned kSampled = kAnswers | kOllamaOptions;
 constexpr unsigned kTalks = kChat | kResponses | kMessages;
 // Those that are asked of a model by its template.
 constexpr unsigned kTemplated = kTalks | kTokenize | kCountTokens;
@@ -88,6 +91,23 @@ constexpr FieldRow kRows[] = {
     {"model", kAnswers | kCountTokens, [](Fields& f, Request& r) { ReadModel(f, &r.answer); }},
     {"model", kTokenize,
      [](Fields& f, Request& r) { r.answer.model = f.Text("model").value_or(""); }},
+    {"model", kOllama, [](Fields& f, Request& r) { ReadTaggedModel(f, "model", r); }},
+    {"model", kOllamaShow,
+     [](Fields& f, Request& r) {
+       const bool older = f.Value("model") == nullptr && f.Value("name") != nullptr;
+       ReadTaggedModel(f, older ? "name" : "model", r);
+     }},
+    {"name", kOllamaShow, [](Fields& f, Request&) { f.Value("name"); }},  // with model
+    {"messages", kOllamaChat, ReadOllamaMessages},
+    {"tools", kOllamaChat, ReadOllamaTools},
+    {"prompt", kOllamaGenerate, ReadOllamaPrompt},
+    {"system", kOllamaGenerate, [](Fields& f, Request&) { f.Value("system"); }},  // with prompt
+    {"raw", kOllamaGenerate, [](Fields& f, Request&) { f.Value("raw"); }},        // likewise
+    {"think", kOllama, ReadThink},
+    {"format", kOllama, ReadOllamaFormat},
+    {"options", kOllama, ReadOptions},
+    {"stream", kOllama,
+     [](Fields& f, Request& r) { r.answer.stream = f.Bool("stream").value_or(true); }},
     {"prompt", kCompletions, [](Fields& f, Request& r) { ReadPrompts(f, &r); }},
     {"messages", kChat, [](Fields& f, Request& r) { ReadMessages(f, &r.conversation); }},
     {"prompt", kTokenize, [](Fields& f, Request& r) { ReadTokenizePrompt(f, &r); }},
@@ -144,9 +164,9 @@ constexpr FieldRow kRows[] = {
      [](Fields& f, Request& r) { ReadMaxTokens(f, "max_output_tokens", 1, &r.answer); }},
     {"n_predict", kTexts,
      [](Fields& f, Request& r) { ReadMaxTokens(f, "n_predict", -1, &r.answer); }},
-    {"num_predict", kTexts,
+    {"num_predict", kTexts | kOllamaOptions,
      [](Fields& f, Request& r) { ReadMaxTokens(f, "num_predict", -2, &r.answer); }},
-    {"num_ctx", kTexts,
+    {"num_ctx", kTexts | kOllamaOptions,
      [](Fields& f, Request& r) {
        r.answer.num_ctx = f.Int("num_ctx", {1, std::numeric_limits<int64_t>::max()});
      }},
@@ -162,19 +182,20 @@ constexpr FieldRow kRows[] = {
                   absl::StrCat("must be n = ", r.answer.n, ": none is chosen among more"));
        }
      }},
-    {"stop", kTexts, [](Fields& f, Request& r) { ReadStop(f, "stop", &r.answer.sampling); }},
+    {"stop", kTexts | kOllamaOptions,
+     [](Fields& f, Request& r) { ReadStop(f, "stop", &r.answer.sampling); }},
     {"stop_sequences", kMessages,
      [](Fields& f, Request& r) { ReadStop(f, "stop_sequences", &r.answer.sampling); }},
-    {"ignore_eos", kAnswers,
+    {"ignore_eos", kSampled,
      [](Fields& f, Request& r) {
        r.answer.sampling.ignore_eos = f.Bool("ignore_eos").value_or(false);
      }},
     // How it is sampled.
-    {"seed", kAnswers,
+    {"seed", kSampled,
      [](Fields& f, Request& r) {
        r.answer.sampling.seed = f.Int("seed", {0, std::numeric_limits<int64_t>::max()});
      }},
-    {"temperature", kAnswers,
+    {"temperature", kSampled,
      [](Fields& f, Request& r) {
        r.answer.sampling.temperature = f.Real("temperature", {0, kMostTemperature});
      }},
@@ -183,49 +204,49 @@ constexpr FieldRow kRows[] = {
     name, apis,                                                                             \
         [](Fields& f, Request& r) { ReadStageNumber(f, name, number, &r.answer.sampling); } \
   }
-    NG_NUMBER("top_p", kAnswers, kTopP),
-    NG_NUMBER("top_k", kAnswers, kTopK),
-    NG_NUMBER("min_p", kAnswers, kMinP),
-    NG_NUMBER("typical_p", kAnswers, kTypicalP),
-    NG_NUMBER("typ_p", kAnswers, kTypicalP),
-    NG_NUMBER("top_n_sigma", kAnswers, kTopNSigma),
-    NG_NUMBER("frequency_penalty", kAnswers, kFrequency),
-    NG_NUMBER("presence_penalty", kAnswers, kPresence),
-    NG_NUMBER("repetition_penalty", kAnswers, kRepetition),
-    NG_NUMBER("repeat_penalty", kAnswers, kRepeat),
-    {"repeat_last_n", kAnswers,
+    NG_NUMBER("top_p", kSampled, kTopP),
+    NG_NUMBER("top_k", kSampled, kTopK),
+    NG_NUMBER("min_p", kSampled, kMinP),
+    NG_NUMBER("typical_p", kSampled, kTypicalP),
+    NG_NUMBER("typ_p", kSampled, kTypicalP),
+    NG_NUMBER("top_n_sigma", kSampled, kTopNSigma),
+    NG_NUMBER("frequency_penalty", kSampled, kFrequency),
+    NG_NUMBER("presence_penalty", kSampled, kPresence),
+    NG_NUMBER("repetition_penalty", kSampled, kRepetition),
+    NG_NUMBER("repeat_penalty", kSampled, kRepeat),
+    {"repeat_last_n", kSampled,
      [](Fields& f, Request& r) {
        ReadWindow(f, "repeat_last_n", "repetition_penalty", &r.answer.sampling);
      }},
-    NG_NUMBER("xtc_probability", kAnswers, kXtcProbability),
-    NG_NUMBER("xtc_threshold", kAnswers, Beside("xtc", "threshold", {0, 1, true})),
-    NG_NUMBER("dry_multiplier", kAnswers, kDryMultiplier),
-    NG_NUMBER("dry_base", kAnswers, Beside("dry", "base", {1, 10})),
-    NG_NUMBER("dry_allowed_length", kAnswers, Beside("dry", "allowed", {1, kMostInt}, true)),
-    {"dry_penalty_last_n", kAnswers,
+    NG_NUMBER("xtc_probability", kSampled, kXtcProbability),
+    NG_NUMBER("xtc_threshold", kSampled, Beside("xtc", "threshold", {0, 1, true})),
+    NG_NUMBER("dry_multiplier", kSampled, kDryMultiplier),
+    NG_NUMBER("dry_base", kSampled, Beside("dry", "base", {1, 10})),
+    NG_NUMBER("dry_allowed_length", kSampled, Beside("dry", "allowed", {1, kMostInt}, true)),
+    {"dry_penalty_last_n", kSampled,
      [](Fields& f, Request& r) { ReadWindow(f, "dry_penalty_last_n", "dry", &r.answer.sampling); }},
-    {"dry_sequence_breakers", kAnswers,
+    {"dry_sequence_breakers", kSampled,
      [](Fields& f, Request& r) { ReadBreakers(f, "dry_sequence_breakers", &r.answer.sampling); }},
-    {"mirostat", kAnswers, [](Fields& f, Request& r) { ReadMirostat(f, &r.answer.sampling); }},
-    NG_NUMBER("mirostat_tau", kAnswers, Beside("mirostat", "tau", {0, 100, true})),
-    NG_NUMBER("mirostat_eta", kAnswers, Beside("mirostat", "eta", {0, 10})),
+    {"mirostat", kSampled, [](Fields& f, Request& r) { ReadMirostat(f, &r.answer.sampling); }},
+    NG_NUMBER("mirostat_tau", kSampled, Beside("mirostat", "tau", {0, 100, true})),
+    NG_NUMBER("mirostat_eta", kSampled, Beside("mirostat", "eta", {0, 10})),
 #undef NG_NUMBER
-    {"logit_bias", kAnswers, [](Fields& f, Request& r) { ReadLogitBias(f, &r.answer.sampling); }},
+    {"logit_bias", kSampled, [](Fields& f, Request& r) { ReadLogitBias(f, &r.answer.sampling); }},
     // What it must match.
     {"response_format", kAnswers,
      [](Fields& f, Request& r) { ReadResponseFormat(f, &r.answer.sampling); }},
     {"text", kResponses, ReadForm},
     {"output_format", kMessages,
      [](Fields& f, Request& r) { ReadOutputFormat(f, "output_format", "output_format.", r); }},
-    {"json_schema", kAnswers,
+    {"json_schema", kSampled,
      [](Fields& f, Request& r) { ReadSchemaField(f, "json_schema", &r.answer.sampling); }},
-    {"guided_json", kAnswers,
+    {"guided_json", kSampled,
      [](Fields& f, Request& r) { ReadSchemaField(f, "guided_json", &r.answer.sampling); }},
-    {"guided_regex", kAnswers,
+    {"guided_regex", kSampled,
      [](Fields& f, Request& r) { ReadFormText(f, "guided_regex", "regex", &r.answer.sampling); }},
-    {"guided_grammar", kAnswers,
+    {"guided_grammar", kSampled,
      [](Fields& f, Request& r) { ReadFormText(f, "guided_grammar", "gbnf", &r.answer.sampling); }},
-    {"grammar", kAnswers,
+    {"grammar", kSampled,
      [](Fields& f, Request& r) { ReadFormText(f, "grammar", "gbnf", &r.answer.sampling); }},
     // How it is told.
     {"stream", kTexts, [](Fields& f, Request& r) { ReadStream(f, &r.answer); }},
@@ -268,7 +289,27 @@ constexpr FieldRow kRows[] = {
     {"functions", kChat, nullptr, IsEmpty, "must be empty: send tools"},
     {"function_call", kChat, nullptr,
      [](const Json& v, const Json&) { return v == "auto" || v == "none"; }, "must be auto or none"},
-    {"suffix", kCompletions, nullptr, IsEmpty, kMustBeEmpty},
+    {"suffix", kCompletions | kOllamaGenerate, nullptr, IsEmpty, kMustBeEmpty},
+    {"images", kOllamaGenerate, nullptr, IsEmpty, "must be empty: none is read"},
+    {"template", kOllamaGenerate, nullptr, IsEmpty, "must be empty: the model has its own"},
+    {"context", kOllamaGenerate, nullptr, IsEmpty, "must be empty: send messages to /api/chat"},
+    {"logprobs", kOllama, nullptr, IsFalse, kMustBeFalse},
+    {"top_logprobs", kOllama, nullptr, IsNone, kMustBeZero},
+    {"truncate", kOllama, nullptr, IsFalse, "must be false: nothing is left out"},
+    {"shift", kOllama, nullptr, IsFalse, "must be false: nothing is left out"},
+    {"verbose", kOllamaShow, nullptr, IsAnyBool, "must be true or false"},
+    {"num_keep", kOllamaOptions, nullptr, IsAnyInt, kMustBeInt},
+    {"num_batch", kOllamaOptions, nullptr, IsAnyInt, kMustBeInt},
+    {"num_gpu", kOllamaOptions, nullptr, IsAnyInt, kMustBeInt},
+    {"main_gpu", kOllamaOptions, nullptr, IsAnyInt, kMustBeInt},
+    {"num_thread", kOllamaOptions, nullptr, IsAnyInt, kMustBeInt},
+    {"use_mmap", kOllamaOptions, nullptr, IsAnyBool, "must be true or false"},
+    {"use_mlock", kOllamaOptions, nullptr, IsAnyBool, "must be true or false"},
+    {"numa", kOllamaOptions, nullptr, IsAnyBool, "must be true or false"},
+    {"low_vram", kOllamaOptions, nullptr, IsAnyBool, "must be true or false"},
+    {"f16_kv", kOllamaOptions, nullptr, IsAnyBool, "must be true or false"},
+    {"penalize_newline", kOllamaOptions, nullptr, IsTrue, kMustBeTrue},
+    {"tfs_z", kOllamaOptions, nullptr, IsOneExactly, "must be 1"},
     {"max_tool_calls", kResponses, nullptr, IsAnyInt, kMustBeInt},
     {"include", kResponses, nullptr, [](const Json& v, const Json&) { return AsksForEncrypted(v); },
      "must be empty, or [\"reasoning.encrypted_content\"]: thoughts come as they are"},
@@ -294,7 +335,7 @@ constexpr FieldRow kRows[] = {
     {"dynatemp_range", kTexts, nullptr, IsNone, kMustBeZero},
     {"dynatemp_exponent", kTexts, nullptr, IsAnyNumber, "must be a number"},
     {"lora", kTexts, nullptr, IsEmpty, kMustBeEmpty},
-    {"keep_alive", kTexts, nullptr, [](const Json&, const Json&) { return true; }, ""},
+    {"keep_alive", kTexts | kOllama, nullptr, [](const Json&, const Json&) { return true; }, ""},
     {"min_tokens", kTexts, nullptr, IsNone, kMustBeZero},
     {"stop_token_ids", kTexts, nullptr, IsEmpty, kMustBeEmpty},
     {"bad_words", kTexts, nullptr, IsEmpty, kMustBeEmpty},

@@ -10,7 +10,7 @@
 namespace ng::serve {
 namespace {
 
-const std::string kInput = "input.";
+constexpr const char* kInput = "input.";
 
 // The text of an item's parts. An answer that is given back has more fields, which say nothing.
 std::string ReadParts(Fields& item, const Json& parts, const std::string& prefix) {

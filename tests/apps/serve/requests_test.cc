@@ -17,6 +17,7 @@
 #include "absl/strings/str_split.h"
 #include "apps/serve/access.h"
 #include "apps/serve/answers/forms/openai_choices.h"
+#include "apps/serve/requests/field_readers.h"
 #include "apps/serve/requests/openai_requests.h"
 #include "apps/serve/requests/request_fields.h"
 #include "apps/serve/requests/sampler_settings.h"
@@ -386,6 +387,64 @@ TEST(ParseMessages, RefusesWhatItDoesNotSupportByName) {
       ErrorOfParsed(ParseRequest(kCountTokens, R"({"model":"m","messages":[],"stream":true})"))
           .param,
       "messages");
+}
+
+std::string OllamaBody(const std::string& messages, const std::string& more = "") {
+  return absl::StrCat(R"({"model":"m:latest","messages":)", messages, more, "}");
+}
+
+TEST(ParseOllama, ReadsMessagesOfAChatAndOptions) {
+  const Request request = RequestOf(
+      kOllamaChat, OllamaBody(R"([{"role":"user","content":"q","images":[]},
+          {"role":"assistant","content":"So.","thinking":"hm","tool_calls":[
+            {"function":{"name":"f","arguments":{"x":1}}},
+            {"id":"own","function":{"index":1,"name":"g","arguments":{}}},
+            {"function":{"name":"f","arguments":{"x":2}}}]},
+          {"role":"tool","tool_name":"g","content":"of g"},
+          {"role":"tool","tool_name":"f","content":"one"},
+          {"role":"tool","content":"two"}])",
+                              R"(,"options":{"num_predict":7,"num_ctx":16,"temperature":0.5,
+          "repeat_penalty":1.1,"stop":["x"],"num_thread":3,"seed":4},"think":true,
+          "format":{"type":"integer"},"keep_alive":"5m",
+          "tools":[{"type":"function","function":{"name":"f"}}])"));
+  EXPECT_EQ(request.answer.model, "m");
+  EXPECT_TRUE(request.answer.stream);
+  EXPECT_EQ(Json::parse(request.conversation.messages), Json::parse(R"([
+      {"role":"user","content":"q"},
+      {"role":"assistant","content":"So.","reasoning_content":"hm","tool_calls":[
+        {"id":"call00001","type":"function","function":{"name":"f","arguments":"{\"x\":1}"}},
+        {"id":"own","type":"function","function":{"name":"g","arguments":"{}"}},
+        {"id":"call00003","type":"function","function":{"name":"f","arguments":"{\"x\":2}"}}]},
+      {"role":"tool","content":"of g","tool_call_id":"own","name":"g"},
+      {"role":"tool","content":"one","tool_call_id":"call00001","name":"f"},
+      {"role":"tool","content":"two","tool_call_id":"call00003","name":"f"}])"));
+  EXPECT_EQ(request.conversation.variables["enable_thinking"], true);
+  EXPECT_EQ(request.conversation.tools, R"([{"type":"function","function":{"name":"f"}}])");
+  EXPECT_EQ(request.answer.max_tokens, 7);
+  EXPECT_EQ(request.answer.num_ctx, 16);
+  EXPECT_EQ(request.answer.sampling.temperature, 0.5);
+  EXPECT_EQ(request.answer.sampling.seed, 4);
+  EXPECT_THAT(request.answer.sampling.stop, ElementsAre("x"));
+  EXPECT_EQ(request.answer.sampling.form.value, R"({"type":"integer"})");
+  EXPECT_THAT(request.inert, ElementsAre("num_thread", "keep_alive"));
+  EXPECT_FALSE(
+      RequestOf(kOllamaChat, OllamaBody(R"([{"role":"user","content":"q"}])", R"(,"stream":false)"))
+          .answer.stream);
+}
+
+TEST(ParseOllama, ReadsAPromptOrNothing) {
+  const Request request =
+      RequestOf(kOllamaGenerate, R"({"model":"m","prompt":"p","system":"s","format":"json"})");
+  EXPECT_EQ(request.conversation.messages,
+            R"([{"role":"system","content":"s"},{"role":"user","content":"p"}])");
+  EXPECT_EQ(request.answer.sampling.form.value, kAnyObjectSchema);
+  EXPECT_FALSE(request.raw || request.asks_nothing);
+  EXPECT_TRUE(RequestOf(kOllamaGenerate, R"({"model":"m"})").asks_nothing);
+  EXPECT_TRUE(RequestOf(kOllamaChat, OllamaBody("[]")).asks_nothing);
+  const Request raw = RequestOf(kOllamaGenerate, R"({"model":"m","prompt":"p","raw":true})");
+  EXPECT_TRUE(raw.raw);
+  EXPECT_THAT(raw.prompts, ElementsAre(PromptField("p")));
+  EXPECT_EQ(RequestOf(kOllamaShow, R"({"name":"m:latest","verbose":false})").answer.model, "m");
 }
 
 // The beginning of an answer goes on, unless it ends with calls.

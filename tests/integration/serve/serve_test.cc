@@ -450,6 +450,24 @@ TEST(Serve, BreaksOffWhatTakesTooLong) {
   EXPECT_TRUE(server.Comes("ng_answers_active", [](double n) { return n == 0; }));
 }
 
+TEST(Serve, TheTimeOfAnAnswerBeginsWhenItsPromptIsRead) {
+  const Server server({"--cache.max_sequences=1", "--serve.answer_seconds=1",
+                       "--run.stop_ids=", "--cache.max_tokens=0", "--run.on_full=recompute"});
+  // Each of these has its second, one after the other.
+  std::vector<HttpResponse> endless(3);
+  std::vector<std::thread> clients;
+  for (HttpResponse& response : endless) {
+    clients.emplace_back([&] {
+      response = server.Ask(kCompletions, {{"prompt", "To be"}, {"max_tokens", 1000000}});
+    });
+  }
+  EXPECT_TRUE(server.Comes("ng_answers_accepted_total", [](double n) { return n == 3; }));
+  // It waits longer than that for its turn, and is answered.
+  EXPECT_EQ(server.Ask(kCompletions, {{"prompt", "To be"}, {"max_tokens", 1}}).status, 200);
+  for (std::thread& client : clients) client.join();
+  for (const HttpResponse& response : endless) EXPECT_EQ(response.status, 503);
+}
+
 TEST(Serve, RefusesStrangersAndOtherPages) {
   const Server server({"--serve.key=sesame"});
   const auto get = [&](const std::string& path, const std::string& headers) {

@@ -4,6 +4,7 @@
 #include <iterator>
 
 #include "apps/serve/answers/forms/anthropic_message.h"
+#include "apps/serve/answers/forms/ollama_answer.h"
 #include "apps/serve/answers/forms/openai_response.h"
 
 namespace ng::serve {
@@ -14,6 +15,8 @@ const FormRow& FormOf(AnswerKind kind) {
       {AnswerKind::kChat, "chatcmpl-", MakeChoicesForm},
       {AnswerKind::kResponse, "resp_", MakeResponseForm},
       {AnswerKind::kMessage, "msg_", MakeMessageForm},
+      {AnswerKind::kOllamaChat, "chat-", MakeOllamaForm},
+      {AnswerKind::kOllamaGenerate, "text-", MakeOllamaForm},
   };
   return *std::ranges::find(kForms, kind, &FormRow::kind);
 }

@@ -17,7 +17,14 @@
 
 namespace ng::serve {
 
-enum class AnswerKind { kCompletion, kChat, kResponse, kMessage };
+enum class AnswerKind {
+  kCompletion,
+  kChat,
+  kResponse,
+  kMessage,
+  kOllamaChat,
+  kOllamaGenerate,
+};
 
 // What all objects of an answer begin with.
 struct AnswerHead {
@@ -31,6 +38,10 @@ struct Usage {
   int64_t prompt_tokens = 0;
   int64_t cached_tokens = 0;  // of the prompts: they were in the cache already
   int64_t completion_tokens = 0;
+  // Seconds: from the request to its end, and of it for the prompt and for the answer.
+  double total_s = 0.0;
+  double prompt_s = 0.0;
+  double completion_s = 0.0;
 };
 
 // A choice of an answer, or a piece of it in a stream.

@@ -133,8 +133,9 @@ Parsed<AnswerPlan> Planned(AnswerPlan plan, const PlanParts& parts) {
       SettingsOf(plan.fields.sampling, parts.engine.config(), parts.engine.stop_ids());
   plan.settings = std::move(sampler.settings);
   plan.setting_fields = std::move(sampler.fields);
-  plan.max_new_tokens = plan.fields.max_tokens ? WithinRoom(*plan.fields.max_tokens, plan, parts)
-                                               : DefaultTokens(plan, parts);
+  const int64_t asked =
+      plan.fields.max_tokens ? *plan.fields.max_tokens : DefaultTokens(plan, parts);
+  plan.max_new_tokens = WithinRoom(asked, plan, parts);
   return plan;
 }
 

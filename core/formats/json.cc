@@ -160,7 +160,7 @@ absl::StatusOr<JsonDocument> ParseJson(std::string_view bytes, const std::string
     StrictBuilder builder(max_depth);
     if (!Json::sax_parse(bytes, &builder)) {
       absl::Status refused = refuse(builder.error());
-      refused.SetPayload(kPlace, absl::Cord(builder.Place()));
+      refused.SetPayload(kPlace, absl::Cord(View(builder.Place())));
       return refused;
     }
     return std::move(builder.root());

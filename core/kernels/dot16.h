@@ -66,7 +66,7 @@ struct Dot16 {
     for (__m128i& q : b.q) {
       if constexpr (kFrom > kTo) q = _mm_srli_epi16(q, kFrom - kTo);
       if constexpr (kFrom < kTo) q = _mm_slli_epi16(q, kTo - kFrom);
-      q = _mm_and_si128(q, _mm_set1_epi8(((1 << kWidth) - 1) << kTo));
+      q = _mm_and_si128(q, _mm_set1_epi8(static_cast<char>(((1 << kWidth) - 1) << kTo)));
     }
     return b;
   }
@@ -162,7 +162,7 @@ struct Dot16 {
     if constexpr (kWidth == 8) return b;
     if constexpr (kFrom > kTo) b = _mm256_srli_epi16(b, kFrom - kTo);
     if constexpr (kFrom < kTo) b = _mm256_slli_epi16(b, kTo - kFrom);
-    return _mm256_and_si256(b, _mm256_set1_epi8(((1 << kWidth) - 1) << kTo));
+    return _mm256_and_si256(b, _mm256_set1_epi8(static_cast<char>(((1 << kWidth) - 1) << kTo)));
   }
   template <int kFrom, int kTo, int kWidth>
   static NG_INLINE Bytes Field(Bytes b) {
@@ -281,7 +281,7 @@ struct Dot16 {
     if constexpr (kWidth == 8) return b;
     if constexpr (kFrom > kTo) b = _mm512_srli_epi16(b, kFrom - kTo);
     if constexpr (kFrom < kTo) b = _mm512_slli_epi16(b, kTo - kFrom);
-    return _mm512_and_si512(b, _mm512_set1_epi8(((1 << kWidth) - 1) << kTo));
+    return _mm512_and_si512(b, _mm512_set1_epi8(static_cast<char>(((1 << kWidth) - 1) << kTo)));
   }
   static NG_INLINE Bytes Or(Bytes a, Bytes b) { return _mm512_or_si512(a, b); }
   template <int kAdded>

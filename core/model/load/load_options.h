@@ -19,8 +19,8 @@ using RowHashes = std::vector<std::vector<uint64_t>>;
 struct LoadWeightsOptions {
   WeightTypes types;  // of this model's matrices
   Executor* executor = nullptr;
-  const std::atomic<bool>* stop = nullptr;                                // may be null
-  std::function<void(int64_t bytes_done, int64_t bytes_total)> progress;  // may be empty
+  const std::atomic<bool>* stop = nullptr;                                     // may be null
+  std::function<void(int64_t bytes_done, int64_t bytes_total)> progress = {};  // may be empty
   // Range i of the executor packs what range i of a matmul reads, so that the system puts it into
   // memory near the core that reads it. Worth the wait where threads keep to their cores.
   bool own_shares = false;

@@ -78,6 +78,23 @@ TEST_F(ServedMessages, AnswersAreBlocks) {
   EXPECT_EQ(server_.Post(kMessages, one)["content"].size(), 3U);
 }
 
+TEST_F(ServedMessages, ACallIsForced) {
+  Json body = {{"messages", {{{"role", "user"}, {"content", "ask"}}}},
+               {"tools", {{{"name", "look"}, {"input_schema", {{"const", {{"city", "Rome"}}}}}}}},
+               {"temperature", 2},
+               {"max_tokens", 200}};
+  const Json named = {{"type", "tool"}, {"name", "look"}};
+  for (Json choice : {named, Json{{"type", "any"}}}) {
+    choice["disable_parallel_tool_use"] = true;
+    body["tool_choice"] = choice;
+    const Json answer = server_.Post(kMessages, body);
+    EXPECT_EQ(answer["stop_reason"], "tool_use");
+    ASSERT_EQ(answer["content"].size(), 1U) << answer;
+    EXPECT_EQ(answer["content"][0]["name"], "look");
+    EXPECT_EQ(answer["content"][0]["input"], Json({{"city", "Rome"}}));
+  }
+}
+
 TEST_F(ServedMessages, AStreamAddsUpToTheWhole) {
   const Json whole = server_.Post(kMessages, AskingFor(kTwoCalls));
   const std::vector<Json> events = EventsOf(AskingFor(kTwoCalls));

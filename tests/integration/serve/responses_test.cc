@@ -66,6 +66,26 @@ TEST_F(ServedResponses, AnswersAreItems) {
   EXPECT_EQ(went_on["previous_response_id"], answer["id"]);
 }
 
+TEST_F(ServedResponses, ACallIsForced) {
+  const Json look = {{"type", "function"}, {"name", "look"}};
+  Json tool = look;
+  tool["parameters"] = {{"const", {{"city", "Rome"}}}};
+  for (const Json& choice : {look, Json("required")}) {
+    const Json answer = server_.Post(kPathOfResponses, {{"input", "ask"},
+                                                        {"tools", {tool}},
+                                                        {"tool_choice", choice},
+                                                        {"parallel_tool_calls", false},
+                                                        {"temperature", 2},
+                                                        {"max_output_tokens", 200}});
+    EXPECT_EQ(answer["status"], "completed");
+    ASSERT_EQ(answer["output"].size(), 1U) << answer;
+    EXPECT_EQ(answer["output"][0]["name"], "look");
+    EXPECT_EQ(Json::parse(answer["output"][0]["arguments"].get<std::string>()),
+              Json({{"city", "Rome"}}));
+    EXPECT_EQ(answer["tool_choice"], choice);
+  }
+}
+
 TEST_F(ServedResponses, AStreamAddsUpToTheWhole) {
   Json body = AskingFor(kTwoCalls);
   const Json whole = server_.Post(kPathOfResponses, body);

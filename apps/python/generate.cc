@@ -352,7 +352,7 @@ SteppedRun::SteppedRun(std::shared_ptr<OpenEngine> engine, const py::list& reque
 
 std::shared_ptr<SteppedRun> SteppedRun::Start(std::shared_ptr<OpenEngine> engine,
                                               const py::list& requests, const py::dict& options) {
-  const std::shared_ptr<SteppedRun> run(new SteppedRun(std::move(engine), requests, options));
+  std::shared_ptr<SteppedRun> run(new SteppedRun(std::move(engine), requests, options));
   // Who closes the engine keeps it meanwhile.
   run->engine_->AddRun(run.get(), [weak = std::weak_ptr(run)] {
     if (const std::shared_ptr<SteppedRun> open = weak.lock()) open->Finish();
@@ -376,7 +376,7 @@ void SteppedRun::End() {
 py::object SteppedRun::Next() {
   if (generation_ != nullptr && !cancelled_) {
     const OpenEngine::Claim claim(*engine_);
-    const py::object step = NextOfClaim();
+    py::object step = NextOfClaim();
     if (!step.is_none()) return step;
   }
   Finish();

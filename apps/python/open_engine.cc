@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <new>
 #include <numeric>
 #include <set>
 #include <thread>
@@ -120,7 +121,7 @@ OpenEngine::~OpenEngine() {
   // A process that was forked off a call has neither its threads nor what they held.
   if (turns_.taken() && !turns_.taken_here()) {
     (void)engine_.release();
-    (void)new std::vector(std::move(to_end_));
+    (void)new (std::nothrow) std::vector(std::move(to_end_));
     return;
   }
   to_end_.clear();

@@ -88,6 +88,8 @@ TEST(CoreConfigKeys, AreTheDocumentedOnesWithTheirDefaults) {
       {"serve.write_seconds", "30"},
       {"serve.idle_seconds", "60"},
       {"serve.answer_seconds", "600"},
+      {"serve.alive_seconds", "5"},
+      {"serve.responses", "100"},
       {"serve.log", "auto"},
       {"serve.views", "0"},
   };

@@ -121,8 +121,9 @@ void Requests::MakeRoom(const py::function& on_event) {
     RunNeeds needs = NeedsOfWaiting();
     const auto given = static_cast<int>(engine_->engine().config().Int("cache.max_sequences"));
     needs.max_sequences = std::max(engine_->least().max_sequences, given);
-    if (needs.max_sequences == 0)
+    if (needs.max_sequences == 0) {
       needs.max_sequences = engine_->SequencesThatFit(needs, kSideBySide);
+    }
     needs.max_sequences += engine_->n_open();
     try {
       return engine_->Ensure(needs);

@@ -106,7 +106,8 @@ class ChatEditing : public ChatTerminal {
   }
 
   void ExpectShown(const LineModel& model, int batch) {
-    const auto [columns, rows] = size_;
+    const size_t columns = size_.first;
+    const size_t rows = size_.second;
     const ModelScreen screen = ScreenOf(model, columns);
     std::string wanted;
     for (const std::string& row : screen.rows) wanted += row + "\n";

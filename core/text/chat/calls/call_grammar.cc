@@ -75,20 +75,16 @@ const Json& NoArguments() {
 
 std::vector<Tool> ToolsOf(const Json& list, const std::vector<std::string>& names) {
   std::vector<Tool> tools;
-  for (const Json& tool : list) {
-    if (!tool.is_object()) continue;
-    const auto inner = tool.find("function");
-    const Json& function = inner != tool.end() && inner->is_object() ? *inner : tool;
-    const auto name = function.find("name");
-    if (name == function.end() || !name->is_string()) continue;
+  for (const auto& [name, said] : DeclaredTools(list)) {
+    if (!names.empty() && std::ranges::find(names, name) == names.end()) continue;
+    const Json& function = *said;
     Tool& one = tools.emplace_back();
-    one.name = name->get<std::string>();
+    one.name = name;
     const auto parameters = function.find("parameters");
     const bool has = parameters != function.end() && !parameters->is_null();
     one.schema = has ? &*parameters : &NoArguments();
     const auto strict = function.find("strict");
     one.strict = strict != function.end() && *strict == true;
-    if (!names.empty() && std::ranges::find(names, one.name) == names.end()) tools.pop_back();
   }
   return tools;
 }

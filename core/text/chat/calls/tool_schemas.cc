@@ -96,15 +96,24 @@ unsigned TypesOfSchema(const Json& root, const Json& schema, int depth) {
 
 }  // namespace
 
-ToolSchemas::ToolSchemas(const Json& tools) {
-  if (!tools.is_array()) return;
+std::vector<DeclaredTool> DeclaredTools(const Json& tools) {
+  std::vector<DeclaredTool> declared;
+  if (!tools.is_array()) return declared;
   for (const Json& tool : tools) {
     if (!tool.is_object()) continue;
     const auto inner = tool.find("function");
     const Json& function = inner != tool.end() && inner->is_object() ? *inner : tool;
     const auto name = function.find("name");
     if (name == function.end() || !name->is_string()) continue;
-    Arguments& arguments = tools_[name->get<std::string>()];
+    declared.push_back({name->get<std::string>(), &function});
+  }
+  return declared;
+}
+
+ToolSchemas::ToolSchemas(const Json& tools) {
+  for (const auto& [name, said] : DeclaredTools(tools)) {
+    const Json& function = *said;
+    Arguments& arguments = tools_[name];
     const auto parameters = function.find("parameters");
     if (parameters == function.end() || !parameters->is_object()) continue;
     const auto properties = parameters->find("properties");

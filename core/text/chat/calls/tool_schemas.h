@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace ng::calls {
 
@@ -21,11 +22,19 @@ enum TypeBits : unsigned {
   kAnyType = 127,
 };
 
+struct DeclaredTool {
+  std::string name;
+  const nlohmann::ordered_json* function;  // borrowed: with its "parameters", if it has any
+};
+
+// A list of tools as a Conversation has them, each {"function": {"name", "parameters"}} or the
+// inner object alone. What is no tool is passed over: the template has said what it thinks of it.
+std::vector<DeclaredTool> DeclaredTools(const nlohmann::ordered_json& tools);
+
 class ToolSchemas {
  public:
   ToolSchemas() = default;
-  // A list of tools as a Conversation has them, each {"function": {"name", "parameters"}} or the
-  // inner object alone. What is no tool is passed over: the template has said what it thinks of it.
+  // Of tools as DeclaredTools takes them.
   explicit ToolSchemas(const nlohmann::ordered_json& tools);
 
   bool empty() const { return tools_.empty(); }

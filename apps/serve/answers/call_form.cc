@@ -11,7 +11,7 @@ namespace ng::serve {
 namespace {
 
 bool IsStrict(const Json& tool) {
-  const Json& function = tool.is_object() && tool.contains("function") ? tool["function"] : tool;
+  const Json& function = FunctionOf(tool);
   return function.is_object() && function.contains("strict") && function["strict"] == true;
 }
 

@@ -28,8 +28,9 @@ bool BeginsAnswer(const Json& message) {
   const auto calls = message.find("tool_calls");
   if (calls != message.end() && !calls->empty()) return false;
   const auto content = message.find("content");
-  return content != message.end() && (content->is_string() || content->is_array()) &&
-         !content->empty() && *content != "";
+  if (content == message.end()) return false;
+  if (content->is_string()) return !content->get_ref<const std::string&>().empty();
+  return content->is_array() && !content->empty();
 }
 
 }  // namespace
@@ -99,28 +100,23 @@ void SetMessages(const Json& messages, ConversationFields* conversation) {
   conversation->messages = messages.dump();
 }
 
-void SetTools(Fields& fields, const char* field, const Json& tools, ToolChoice choice,
-              ConversationFields* conversation) {
-  const std::vector<std::string> names = ToolNames(tools);
-  if (choice.mode == ToolChoice::Mode::kRequired && names.empty()) {
-    fields.Refuse(field, "needs tools");
-  }
-  for (const std::string& name : choice.names) {
-    if (std::ranges::find(names, name) == names.end()) {
-      fields.Refuse(field, "must name one of the tools");
-    }
-  }
+void SetTools(const Json& tools, ToolChoice choice, ConversationFields* conversation) {
   const bool shown = choice.mode != ToolChoice::Mode::kNone && !tools.empty();
   if (shown) conversation->tools = tools.dump();
   conversation->choice = std::move(choice);
 }
 
-Json ToolOf(const Json& name, const Json* description, const Json* schema, const Json* strict) {
+Json ReadTool(Fields& fields, const Json* schema) {
   Json function = Json::object();
-  function["name"] = name;
-  if (description != nullptr) function["description"] = *description;
+  const std::optional<std::string> name = fields.Text("name");
+  if (!name) fields.Refuse("name", "must be a text");
+  function["name"] = name.value_or("");
+  if (const auto description = fields.Text("description")) function["description"] = *description;
   if (schema != nullptr) function["parameters"] = *schema;
-  if (strict != nullptr) function["strict"] = *strict;
+  if (const auto strict = fields.Bool("strict")) function["strict"] = *strict;
+  if (fields.Bool("defer_loading").value_or(false)) {
+    fields.Refuse("defer_loading", "must be false: all tools are shown");
+  }
   Json tool = Json::object();
   tool["type"] = "function";
   tool["function"] = std::move(function);

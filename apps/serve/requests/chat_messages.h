@@ -40,13 +40,12 @@ class ChatMessages {
 // Sets a conversation's messages. Where the last is the beginning of an answer it goes on.
 void SetMessages(const Json& messages, ConversationFields* conversation);
 
-// The tools that a template is shown, and which of them may be called: the one place to which the
-// readers of all APIs but OpenAI's chats bring what they were told. `field`: which one said so.
-void SetTools(Fields& fields, const char* field, const Json& tools, ToolChoice choice,
-              ConversationFields* conversation);
+// The tools that a template is shown, and which of them may be called.
+void SetTools(const Json& tools, ToolChoice choice, ConversationFields* conversation);
 
-// A tool as templates have it.
-Json ToolOf(const Json& name, const Json* description, const Json* schema, const Json* strict);
+// A tool of an API that has its fields flat, as templates have it: "name", "description", "strict",
+// and the schema of its arguments; null: it has none.
+Json ReadTool(Fields& fields, const Json* schema);
 
 // What requests say of thinking, as the variables that chat templates have for it. A template that
 // has none of them thinks as it does.

@@ -329,9 +329,8 @@ void ReadMessages(Fields& fields, ConversationFields* conversation) {
 void ReadTools(Fields& fields, ConversationFields* conversation) {
   const Json* const tools = fields.Value("tools");
   if (tools != nullptr && !tools->is_array()) return fields.Refuse("tools", "must be a list");
-  conversation->choice = ReadToolChoice(fields, tools);
-  const bool shown = conversation->choice.mode != ToolChoice::Mode::kNone;
-  if (shown && tools != nullptr && !tools->empty()) conversation->tools = tools->dump();
+  const Json none = Json::array();
+  SetTools(tools == nullptr ? none : *tools, ReadToolChoice(fields, tools), conversation);
 }
 
 void ReadTokenizePrompt(Fields& fields, Request* request) {

@@ -149,19 +149,11 @@ Json ReadBlockTool(Fields& request, const Json& given) {
   if (fields.Text("type").value_or("custom") != "custom") {
     fields.Refuse("type", "must be custom: the server itself has no tools");
   }
-  const std::optional<std::string> name = fields.Text("name");
-  if (!name) fields.Refuse("name", "must be a text");
-  static_cast<void>(fields.Text("description"));
   const Json* const schema = fields.Object("input_schema");
+  Json tool = ReadTool(fields, schema);
   if (schema == nullptr) fields.Refuse("input_schema", "must be a schema");
-  static_cast<void>(fields.Bool("strict"));
   static_cast<void>(fields.Object("cache_control"));
   static_cast<void>(fields.Bool("eager_input_streaming"));
-  if (fields.Bool("defer_loading").value_or(false)) {
-    fields.Refuse("defer_loading", "must be false: all tools are shown");
-  }
-  Json tool =
-      ToolOf(name.value_or(""), fields.Value("description"), schema, fields.Value("strict"));
   if (fields.Finish()) request.Fail(*fields.error());
   return tool;
 }
@@ -211,7 +203,8 @@ void ReadBlockTools(Fields& fields, Request& request) {
     tools.push_back(ReadBlockTool(fields, (*list)[i]));
   }
   ToolChoice choice = ReadBlockChoice(fields, &request.conversation);
-  SetTools(fields, "tool_choice", tools, std::move(choice), &request.conversation);
+  CheckToolChoice(fields, "tool_choice", choice, &tools);
+  SetTools(tools, std::move(choice), &request.conversation);
 }
 
 void ReadThinkingField(Fields& fields, Request& request) {

@@ -105,7 +105,7 @@ void ReadOllamaTools(Fields& fields, Request& request) {
   const Json* const tools = fields.Value("tools");
   if (tools == nullptr) return;
   if (!tools->is_array()) return fields.Refuse("tools", "must be a list");
-  SetTools(fields, "tools", *tools, {}, &request.conversation);
+  SetTools(*tools, {}, &request.conversation);
 }
 
 void ReadOllamaPrompt(Fields& fields, Request& request) {
@@ -125,7 +125,9 @@ void ReadOllamaPrompt(Fields& fields, Request& request) {
 
 void ReadOllamaFormat(Fields& fields, Request& request) {
   const Json* const format = fields.Value("format");
-  if (format == nullptr || *format == "") return;
+  const bool none =
+      format == nullptr || (format->is_string() && format->get<std::string>().empty());
+  if (none) return;
   if (*format != "json" && !format->is_object()) {
     return fields.Refuse("format", "must be json, or a schema");
   }

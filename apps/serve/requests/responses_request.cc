@@ -114,15 +114,7 @@ Json ReadFlatTool(Fields& request, const Json& given) {
   if (fields.Text("type").value_or("") != "function") {
     fields.Refuse("type", "must be function: the server itself has no tools");
   }
-  const std::optional<std::string> name = fields.Text("name");
-  if (!name) fields.Refuse("name", "must be a text");
-  static_cast<void>(fields.Text("description"));
-  static_cast<void>(fields.Bool("strict"));
-  if (fields.Bool("defer_loading").value_or(false)) {
-    fields.Refuse("defer_loading", "must be false: all tools are shown");
-  }
-  Json tool = ToolOf(name.value_or(""), fields.Value("description"), fields.Object("parameters"),
-                     fields.Value("strict"));
+  Json tool = ReadTool(fields, fields.Object("parameters"));
   if (fields.Finish()) request.Fail(*fields.error());
   return tool;
 }
@@ -155,7 +147,7 @@ void ReadFlatTools(Fields& fields, Request& request) {
   for (size_t i = 0; given != nullptr && i < given->size(); ++i) {
     tools.push_back(ReadFlatTool(fields, (*given)[i]));
   }
-  SetTools(fields, "tool_choice", tools, ReadToolChoice(fields, given), &request.conversation);
+  SetTools(tools, ReadToolChoice(fields, given), &request.conversation);
 }
 
 void ReadReasoning(Fields& fields, Request& request) {
@@ -201,9 +193,9 @@ bool AsksForEncrypted(const Json& include) {
 }
 
 Json SaidOf(const Request& request, const Json& body) {
-  const auto said_or = [&](const char* name, Json otherwise) {
+  const auto said_or = [&](const char* name, const Json& otherwise) {
     const auto found = body.find(name);
-    return found == body.end() || found->is_null() ? std::move(otherwise) : *found;
+    return found == body.end() || found->is_null() ? otherwise : *found;
   };
   Json said = Json::object();
   for (const char* const name :

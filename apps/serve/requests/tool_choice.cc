@@ -22,10 +22,9 @@ std::optional<ToolChoice::Mode> ModeOf(const Json& word) {
 
 // The name of a tool, or of the choice of one; empty: it has none.
 std::string NameOf(const Json& tool) {
-  const Json* named = &tool;
-  if (tool.is_object() && tool.contains("function")) named = &tool["function"];
-  if (!named->is_object() || !named->contains("name")) return {};
-  const Json& name = (*named)["name"];
+  const Json& function = FunctionOf(tool);
+  if (!function.is_object() || !function.contains("name")) return {};
+  const Json& name = function["name"];
   return name.is_string() ? name.get<std::string>() : std::string();
 }
 
@@ -62,13 +61,27 @@ std::optional<ToolChoice> ChoiceOf(const Json& value) {
 
 }  // namespace
 
-std::vector<std::string> ToolNames(const Json& tools) {
+const Json& FunctionOf(const Json& tool) {
+  return tool.is_object() && tool.contains("function") ? tool["function"] : tool;
+}
+
+void CheckToolChoice(Fields& fields, const char* field, const ToolChoice& choice,
+                     const Json* tools) {
+  const Json none = Json::array();
   std::vector<std::string> names;
-  for (const Json& tool : tools) {
+  for (const Json& tool : tools == nullptr ? none : *tools) {
     std::string name = NameOf(tool);
     if (!name.empty()) names.push_back(std::move(name));
   }
-  return names;
+  if (choice.mode == ToolChoice::Mode::kRequired && names.empty()) {
+    fields.Refuse(field, "needs tools");
+  }
+  for (const std::string& name : choice.names) {
+    if (std::ranges::find(names, name) != names.end()) continue;
+    fields.Fail({.message = absl::StrCat(field, " names '", name.substr(0, 80),
+                                         "', which is none of the tools"),
+                 .param = field});
+  }
 }
 
 ToolChoice ReadToolChoice(Fields& fields, const Json* tools) {
@@ -79,17 +92,7 @@ ToolChoice ReadToolChoice(Fields& fields, const Json* tools) {
     fields.Refuse(kField, kWords);
     return {};
   }
-  const std::vector<std::string> names =
-      tools == nullptr ? std::vector<std::string>() : ToolNames(*tools);
-  if (choice->mode == ToolChoice::Mode::kRequired && names.empty()) {
-    fields.Refuse(kField, "needs tools");
-  }
-  for (const std::string& name : choice->names) {
-    if (std::ranges::find(names, name) != names.end()) continue;
-    fields.Fail({.message = absl::StrCat("tool_choice names '", name.substr(0, 80),
-                                         "', which is none of the tools"),
-                 .param = kField});
-  }
+  CheckToolChoice(fields, kField, *choice, tools);
   return *choice;
 }
 

@@ -20,8 +20,13 @@ struct ToolChoice {
   std::vector<std::string> names = {};  // that may be called; empty: all that were sent
 };
 
-// The names of a list of tools: {"name"}, or {"function": {"name"}}.
-std::vector<std::string> ToolNames(const Json& tools);
+// What a tool says of itself: {"function": {...}}, or the same without "function".
+const Json& FunctionOf(const Json& tool);
+
+// Refuses a choice that needs tools, or one of these, where there is none. `tools`: null where
+// nothing was sent. `field`: where the choice stands.
+void CheckToolChoice(Fields& fields, const char* field, const ToolChoice& choice,
+                     const Json* tools);
 
 // OpenAI's field, as chats and as responses have it: "auto", "none", "required", {"type":
 // "function"} with a name, or {"type": "allowed_tools"} with a mode and tools. `tools`: what was

@@ -72,7 +72,7 @@ std::string Greeting(const Settings& settings, int port, const RunNeeds& needs) 
 
 // What it waits for when it is to end. On a terminal "^C" stands in the line.
 std::string Farewell(int64_t n_unanswered) {
-  const std::string line_end = isatty(STDERR_FILENO) != 0 ? "\n" : "";
+  std::string line_end = isatty(STDERR_FILENO) != 0 ? "\n" : "";
   if (n_unanswered == 0) return line_end;
   return absl::StrCat(line_end, kName, ": ends when ", n_unanswered,
                       n_unanswered == 1 ? " answer has" : " answers have",

@@ -244,8 +244,8 @@ void Service::Submit(const AskedOnce& asked, AnswerKind kind, Reading& reading) 
   }
   NoteInert(std::get<AnswerPlan>(plan).inert);
   if (reading.settled.exchange(true)) return;
-  if (const auto& reply = std::get<AnswerPlan>(plan).at_once) {
-    return ReplyLater(asked.exchange, {.body = JsonText(*reply) + "\n"});
+  if (const Json& reply = std::get<AnswerPlan>(plan).at_once; !reply.is_null()) {
+    return ReplyLater(asked.exchange, {.body = JsonText(reply) + "\n"});
   }
   const auto answer = std::make_shared<Answer>(host_, asked, std::get<AnswerPlan>(std::move(plan)));
   std::vector<SessionRequest> requests = answer->Requests();
@@ -304,8 +304,9 @@ void Service::Work(const std::shared_ptr<Exchange>& exchange, Worker& worker,
 void Service::Drain() {
   draining_ = true;
   for (const std::shared_ptr<Reading>& reading : readings_) {
-    if (!reading->settled.exchange(true))
+    if (!reading->settled.exchange(true)) {
       reading->exchange->Reply(Refused(*reading->exchange, ServerEnds()));
+    }
   }
 }
 

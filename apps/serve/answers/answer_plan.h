@@ -41,8 +41,7 @@ struct AnswerPlan {
   // goes on with its last message.
   std::string kept_messages = {};
   bool goes_on = false;
-  // Where nothing is asked of the model: the answer.
-  std::optional<Json> at_once = {};
+  Json at_once;                    // the answer, where nothing is asked of the model; else null
   std::vector<std::string> inert;  // fields that change nothing
 
   size_t n_choices() const { return prompts.size() * static_cast<size_t>(fields.n); }

@@ -102,8 +102,9 @@ Json OllamaRunning(const PlanParts& parts) {
 Parsed<Json> OllamaShow(const std::string& body, const PlanParts& parts) {
   const Parsed<Request> parsed = ParseRequest(kOllamaShow, body);
   if (const auto* const error = std::get_if<ApiError>(&parsed)) return *error;
-  if (auto error = CheckModel(std::get<Request>(parsed).answer.model, parts.settings))
+  if (auto error = CheckModel(std::get<Request>(parsed).answer.model, parts.settings)) {
     return *error;
+  }
   const Engine& engine = parts.engine;
   const std::string family(engine.family());
   Json json = Json::object();

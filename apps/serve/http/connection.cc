@@ -255,13 +255,15 @@ void Connection::OnRequest(const error_code& error) {
   answer_ = std::make_shared<Answer>(shared_from_this(), std::move(taken.request));
   if (buffer_.size() == 0) Watch();
   const std::shared_ptr<Answer> answer = answer_;
-  if (taken.refused != 0)
+  if (taken.refused != 0) {
     return answer->Reply(all_.refusal(taken.refused, taken.why, answer->request().path));
+  }
   try {
     all_.handler(answer);
   } catch (const std::exception& failed) {
-    if (!streams_)
+    if (!streams_) {
       return answer->Reply(all_.refusal(kServerError, failed.what(), answer->request().path));
+    }
     Close();
   }
 }

@@ -71,7 +71,8 @@ bool IsTrue(const Json& value, const Json&) { return value == true; }
 bool IsNone(const Json& value, const Json&) { return value.is_number() && value == 0; }
 bool IsOneExactly(const Json& value, const Json&) { return value.is_number() && value == 1; }
 bool IsEmpty(const Json& value, const Json&) {
-  return value.is_array() ? value.empty() : value.is_string() && value == "";
+  return value.is_array() ? value.empty()
+                          : value.is_string() && value.get_ref<const std::string&>().empty();
 }
 bool IsAnyBool(const Json& value, const Json&) { return value.is_boolean(); }
 bool IsAnyNumber(const Json& value, const Json&) { return value.is_number(); }

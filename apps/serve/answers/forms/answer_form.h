@@ -41,7 +41,7 @@ struct FormWishes {
 struct FormRow {
   AnswerKind kind;
   const char* id_prefix;
-  std::unique_ptr<AnswerForm> (*make)(AnswerHead head, FormWishes wishes);
+  std::unique_ptr<AnswerForm> (*make)(AnswerHead head, const FormWishes& wishes);
 };
 const FormRow& FormOf(AnswerKind kind);
 

@@ -81,7 +81,7 @@ class MessageForm : public AnswerForm {
   std::string Begin(const Usage& usage) override {
     Json fields = Json::object();
     fields["message"] = MessageJson(usage);
-    return MessageEvent("message_start", std::move(fields));
+    return MessageEvent("message_start", fields);
   }
 
   std::string Piece(const Choice& choice, bool /*first*/) override {
@@ -92,12 +92,12 @@ class MessageForm : public AnswerForm {
       events = EndOfBlock(items_.size() - 1);
       Json block = InBlock();
       block["content_block"] = BlockJson(items_.back(), /*with_content=*/false);
-      absl::StrAppend(&events, MessageEvent("content_block_start", std::move(block)));
+      absl::StrAppend(&events, MessageEvent("content_block_start", block));
     }
     if (change.more.empty()) return events;
     Json delta = InBlock();
     delta["delta"] = DeltaJson(items_.back().kind, change.more);
-    return events + MessageEvent("content_block_delta", std::move(delta));
+    return events + MessageEvent("content_block_delta", delta);
   }
 
   std::string End(const Usage& usage) override {
@@ -106,7 +106,7 @@ class MessageForm : public AnswerForm {
     fields["delta"] = Json::object();
     AddStop(&fields["delta"]);
     fields["usage"] = MessageUsageJson(usage);
-    absl::StrAppend(&events, MessageEvent("message_delta", std::move(fields)),
+    absl::StrAppend(&events, MessageEvent("message_delta", fields),
                     MessageEvent("message_stop", Json::object()));
     return events;
   }
@@ -118,7 +118,7 @@ class MessageForm : public AnswerForm {
   std::string SignOfLife() override { return MessageEvent("ping", Json::object()); }
 
  private:
-  static std::string MessageEvent(const std::string& type, Json fields) {
+  static std::string MessageEvent(const std::string& type, const Json& fields) {
     Json json = Json::object();
     json["type"] = type;
     json.update(fields);
@@ -135,7 +135,7 @@ class MessageForm : public AnswerForm {
     if (n == 0) return {};
     Json json = Json::object();
     json["index"] = n - 1;
-    return MessageEvent("content_block_stop", std::move(json));
+    return MessageEvent("content_block_stop", json);
   }
 
   // A message that has not ended and has no content yet.
@@ -164,7 +164,7 @@ class MessageForm : public AnswerForm {
 
 }  // namespace
 
-std::unique_ptr<AnswerForm> MakeMessageForm(AnswerHead head, FormWishes /*wishes*/) {
+std::unique_ptr<AnswerForm> MakeMessageForm(AnswerHead head, const FormWishes& /*wishes*/) {
   return std::make_unique<MessageForm>(std::move(head));
 }
 

@@ -8,7 +8,7 @@
 
 namespace ng::serve {
 
-std::unique_ptr<AnswerForm> MakeMessageForm(AnswerHead head, FormWishes wishes);
+std::unique_ptr<AnswerForm> MakeMessageForm(AnswerHead head, const FormWishes& wishes);
 
 }  // namespace ng::serve
 

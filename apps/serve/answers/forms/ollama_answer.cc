@@ -52,8 +52,9 @@ class OllamaForm : public AnswerForm {
     const Choice& choice = choices.front();
     OllamaParts parts = {.text = choice.text, .thinking = choice.reasoning};
     for (const AnswerItem& item : choice.items) {
-      if (item.kind == AnswerItem::Kind::kCall)
+      if (item.kind == AnswerItem::Kind::kCall) {
         parts.calls.push_back(OllamaCallJson(item, n_calls_++));
+      }
     }
     cut_ = *choice.stop_reason == StopReason::kMaxNewTokens;
     return Line(parts, &usage);
@@ -123,7 +124,7 @@ class OllamaForm : public AnswerForm {
 
 }  // namespace
 
-std::unique_ptr<AnswerForm> MakeOllamaForm(AnswerHead head, FormWishes /*wishes*/) {
+std::unique_ptr<AnswerForm> MakeOllamaForm(AnswerHead head, const FormWishes& /*wishes*/) {
   return std::make_unique<OllamaForm>(std::move(head));
 }
 

@@ -9,7 +9,7 @@
 
 namespace ng::serve {
 
-std::unique_ptr<AnswerForm> MakeOllamaForm(AnswerHead head, FormWishes wishes);
+std::unique_ptr<AnswerForm> MakeOllamaForm(AnswerHead head, const FormWishes& wishes);
 
 // The answer to a request that asks nothing: the model is there.
 Json OllamaLoadedJson(AnswerKind kind, const std::string& model);

@@ -235,7 +235,7 @@ ItemChange AddPiece(const Choice& piece, std::vector<AnswerItem>* items) {
                  thought ? piece.reasoning : piece.text, items);
 }
 
-std::unique_ptr<AnswerForm> MakeChoicesForm(AnswerHead head, FormWishes wishes) {
+std::unique_ptr<AnswerForm> MakeChoicesForm(AnswerHead head, const FormWishes& wishes) {
   return std::make_unique<ChoicesForm>(std::move(head), wishes.include_usage);
 }
 

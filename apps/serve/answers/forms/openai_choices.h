@@ -80,7 +80,7 @@ std::string NamedEvent(const std::string& name, const Json& json);
 
 class AnswerForm;
 struct FormWishes;
-std::unique_ptr<AnswerForm> MakeChoicesForm(AnswerHead head, FormWishes wishes);
+std::unique_ptr<AnswerForm> MakeChoicesForm(AnswerHead head, const FormWishes& wishes);
 
 }  // namespace ng::serve
 

@@ -224,8 +224,8 @@ class ResponseForm : public AnswerForm {
 
 }  // namespace
 
-std::unique_ptr<AnswerForm> MakeResponseForm(AnswerHead head, FormWishes wishes) {
-  return std::make_unique<ResponseForm>(std::move(head), std::move(wishes.said));
+std::unique_ptr<AnswerForm> MakeResponseForm(AnswerHead head, const FormWishes& wishes) {
+  return std::make_unique<ResponseForm>(std::move(head), wishes.said);
 }
 
 }  // namespace ng::serve

@@ -9,7 +9,7 @@
 namespace ng::serve {
 
 // `wishes.said`: what the answer repeats of the request, under its names there.
-std::unique_ptr<AnswerForm> MakeResponseForm(AnswerHead head, FormWishes wishes);
+std::unique_ptr<AnswerForm> MakeResponseForm(AnswerHead head, const FormWishes& wishes);
 
 }  // namespace ng::serve
 

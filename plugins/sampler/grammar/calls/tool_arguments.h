@@ -18,9 +18,8 @@ absl::StatusOr<Part> AddSchema(std::string_view schema, const SchemaSpelling& sp
 //
 //   "tool"     its name, for errors and notes
 //   "schema"   of the arguments, which are an object
-//   "loose"    what of the schema cannot be kept is taken out of it, and told in `notes`; an
-//   unknown
-//              keyword says nothing. Without it both are errors
+//   "loose"    what of the schema cannot be kept is taken out of it, and told in `notes`; a
+//              keyword that is not known says nothing. Without it both are errors
 //   "in_text"  the arguments are written as JSON within a string of JSON
 //   "python"   they are keywords between ( and ), with literals of Python; "opened": the ( is there
 //   "quote"    a mark that is around texts, in which nothing is escaped; names have no quotes

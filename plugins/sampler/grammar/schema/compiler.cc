@@ -157,8 +157,9 @@ absl::StatusOr<Part> SchemaCompiler::OneAlternative(const AllOf& all, unsigned t
     });
   };
   std::vector<Part> parts;
-  if ((types & kNullType) != 0 && differs(nullptr))
+  if ((types & kNullType) != 0 && differs(nullptr)) {
     parts.push_back(net_.Text(TextOf(nullptr, spelling_.style)));
+  }
   if ((types & kBooleanType) != 0) {
     for (const bool value : {true, false}) {
       if (differs(value)) parts.push_back(net_.Text(TextOf(value, spelling_.style)));

@@ -427,8 +427,9 @@ absl::StatusOr<std::vector<AllOf>> SchemaNodes::Expand(const SchemaNode& node, P
   SchemaNode within = node;
   within.scope = references_.Within(*node.json, node.scope);
   const Key key(within.json, within.scope);
-  if (std::ranges::find(path.keys, key) != path.keys.end())
+  if (std::ranges::find(path.keys, key) != path.keys.end()) {
     return SchemaError(node.at, "refers to itself without an end");
+  }
   constexpr size_t kMaxPath = 500;
   if (path.keys.size() > kMaxPath) return SchemaError(node.at, "goes too deep");
   if (node.json->empty()) return std::vector<AllOf>{{}};

@@ -25,6 +25,7 @@ struct PlannedPrompt {
 
 // Choice i answers prompt i / n with the draws of number i, as ng-run --prompts would answer each
 // prompt n times.
+// NOLINTNEXTLINE(bugprone-exception-escape): of the JSON library, whose moves do not throw
 struct AnswerPlan {
   AnswerKind kind = AnswerKind::kCompletion;
   AnswerFields fields;

@@ -201,7 +201,7 @@ void CheckAnswer(const AnswerPlan& plan) {
 void CheckPlan(const Parsed<AnswerPlan>& parsed) {
   if (const auto* const error = std::get_if<ApiError>(&parsed)) return CheckRefusal(*error);
   const AnswerPlan& plan = std::get<AnswerPlan>(parsed);
-  if (plan.at_once) return CheckBody(JsonText(*plan.at_once));
+  if (!plan.at_once.is_null()) return CheckBody(JsonText(plan.at_once));
   Check(plan.fields.model == kModel, "another model");
   Check(plan.n_choices() >= 1 && plan.n_choices() <= 64,
         "more choices than the queue has room for");

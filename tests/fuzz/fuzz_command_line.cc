@@ -23,7 +23,23 @@
 
 namespace ng {
 
-struct Engine::State {};
+namespace {
+
+// What prompts ask of a config: how long answers are.
+Config ConfigOfPrompts() {
+  static constexpr OptionSpec kMost =
+      IntOption("run.max_new_tokens", 1, {.min = -1, .max = 1 << 30}, "");
+  return Config({{.declared = {.key = kMost.name, .spec = &kMost},
+                  .value = {.name = kMost.name, .type = kMost.type, .integer = 1, .text = "1"},
+                  .list = nullptr,
+                  .origin = {}}});
+}
+
+}  // namespace
+
+struct Engine::State {
+  Config config = ConfigOfPrompts();
+};
 
 Engine::Engine(std::unique_ptr<State> state) : state_(std::move(state)) {}
 Engine::~Engine() = default;
@@ -32,6 +48,7 @@ absl::StatusOr<std::unique_ptr<Engine>> Engine::Open(const EngineOptions& /*opti
   return std::unique_ptr<Engine>(new Engine(std::make_unique<State>()));
 }
 
+const Config& Engine::config() const { return state_->config; }
 int64_t Engine::default_max_new_tokens() const { return 1; }
 bool Engine::has_chat_template() const { return true; }
 

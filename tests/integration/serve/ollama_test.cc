@@ -85,8 +85,8 @@ TEST_F(ServedOllama, AStreamAddsUpToTheWhole) {
     thinking += message.value("thinking", "");
     for (const Json& call : message.value("tool_calls", Json::array())) calls.push_back(call);
   }
-  EXPECT_EQ(content, whole["content"]);
-  EXPECT_EQ(thinking, whole["thinking"]);
+  EXPECT_EQ(content, whole["content"].get<std::string>());
+  EXPECT_EQ(thinking, whole["thinking"].get<std::string>());
   ASSERT_EQ(calls.size(), whole["tool_calls"].size());
   for (size_t i = 0; i < calls.size(); ++i) {
     EXPECT_EQ(calls[i]["function"], whole["tool_calls"][i]["function"]);
@@ -102,9 +102,9 @@ TEST_F(ServedOllama, GeneratesWithAndWithoutTheTemplate) {
     return server_.Post(kGenerate, body)["response"].get<std::string>();
   };
   const auto completed = [&](const std::string& prompt) {
-    return server_.Post(
-        "/v1/completions",
-        {{"prompt", prompt}, {"temperature", 0}, {"max_tokens", 9}})["choices"][0]["text"];
+    const Json answer = server_.Post("/v1/completions",
+                                     {{"prompt", prompt}, {"temperature", 0}, {"max_tokens", 9}});
+    return answer["choices"][0]["text"].get<std::string>();
   };
   EXPECT_EQ(text({{"prompt", "ask"}}), completed("[user]ask[end][assistant]"));
   EXPECT_EQ(text({{"prompt", "ask"}, {"system", "Be brief."}}),

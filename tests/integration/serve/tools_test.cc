@@ -24,6 +24,7 @@ TEST_F(ServedTools, CallsComeAsCalls) {
   const Json& message = choice["message"];
   EXPECT_EQ(message["content"], "So.");
   EXPECT_EQ(message["reasoning_content"], "hm");
+  EXPECT_EQ(message["reasoning"], "hm");
   ASSERT_EQ(message["tool_calls"].size(), 2U);
   const Json& call = message["tool_calls"][0];
   EXPECT_EQ(call["type"], "function");
@@ -59,6 +60,7 @@ TEST_F(ServedTools, StreamsAddUpToTheWhole) {
       content += delta["content"].get<std::string>();
     }
     reasoning += delta.value("reasoning_content", "");
+    EXPECT_EQ(delta.value("reasoning", ""), delta.value("reasoning_content", ""));
     for (const Json& piece : delta.value("tool_calls", Json::array())) {
       if (piece.contains("id")) {
         EXPECT_EQ(piece["index"], calls.size());

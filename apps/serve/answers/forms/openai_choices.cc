@@ -50,7 +50,12 @@ Json CallsJson(const Choice& choice, bool pieces) {
 
 // What a message or a piece of it has beside its content.
 void AddParts(const Choice& choice, bool pieces, Json* message) {
-  if (!choice.reasoning.empty()) (*message)["reasoning_content"] = choice.reasoning;
+  if (!choice.reasoning.empty()) {
+    // Clients look for thoughts by one of two names.
+    for (const char* const name : {"reasoning_content", "reasoning"}) {
+      (*message)[name] = choice.reasoning;
+    }
+  }
   if (!choice.calls.empty()) (*message)["tool_calls"] = CallsJson(choice, pieces);
 }
 

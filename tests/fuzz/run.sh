@@ -17,6 +17,7 @@ seeds() {
   local of=(tests/data -size -6k)
   case $1 in
     fuzz_cache_file) find tests/data/fuzz -name '*.cache' ;;
+    fuzz_calls) find tests/data/fuzz -name '*.calls' ;;
     fuzz_chat_template) find tests/data/fuzz -name '*.jinja' -o -name 'tokenizer_config.json' ;;
     fuzz_command_line) find tests/data/fuzz -name '*.args' -o -name '*prompts.jsonl' -o -name '*.record.json' ;;
     fuzz_config_json) find "${of[@]}" -name config.json ;;

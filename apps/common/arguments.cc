@@ -26,8 +26,8 @@ struct OptionSpelling {
 };
 constexpr OptionSpelling kOptionSpellings[] = {
     {"file f", "prompt-file"},
-    {"interactive conversation i cnv", "chat"},
-    {"input text", "prompt"},
+    {"interactive conversation i cnv c", "chat"},
+    {"input text p", "prompt"},
     {"json", "output=jsonl"},
 };
 
@@ -57,6 +57,20 @@ std::string_view OptionSpelled(std::string_view name, const po::options_descript
   return {};
 }
 
+absl::Status UnknownOption(std::string_view name, const po::options_description& options) {
+  std::vector<std::string> names;
+  for (const auto& option : options.options()) names.push_back(option->long_name());
+  for (const Spelling& spelling : Spellings()) {
+    for (const std::string_view other : spelling.Names()) {
+      if (other.size() > 1) names.emplace_back(other);
+    }
+  }
+  const auto nearest = NearestName(name, names);
+  return UsageError(absl::StrCat("unknown option --", std::string(name),
+                                 nearest ? absl::StrCat("; did you mean --", *nearest, "?") : "",
+                                 " (see --help; config keys are written --section.key=value)"));
+}
+
 // What there is to read, one argument after the other.
 class ArgumentReader {
  public:
@@ -66,14 +80,18 @@ class ArgumentReader {
   absl::Status Read(std::vector<std::string>* own, std::vector<std::string>* overrides) {
     for (next_ = 0; next_ < all_.size(); ++next_) {
       const std::string& argument = all_[next_];
-      if (!argument.starts_with("--")) {
+      const size_t n_dashes = options_may_come_ ? DashesOf(argument) : 0;
+      if (n_dashes == 0) {
         NG_RETURN_IF_ERROR(ReadBare(argument, own, overrides));
         continue;
       }
-      const std::string text = argument.substr(2);
+      const std::string text = argument.substr(n_dashes);
       const std::string_view name = NameIn(text);
       const bool has_value = name.size() < text.size();
-      if (name.find('.') != name.npos) {
+      const std::string option(OptionSpelled(name, options_));
+      if (argument == "--") {
+        options_may_come_ = false;
+      } else if (name.find('.') != name.npos) {
         if (!has_value) {
           return UsageError(
               absl::StrCat(argument, ": a config key is given as ", argument, "=VALUE"));
@@ -81,20 +99,27 @@ class ArgumentReader {
         overrides->push_back(text);
       } else if (FindOption(name, options_) != nullptr) {
         AddOwn(argument, name, has_value, own);
+      } else if (!option.empty()) {
+        AddOwn(absl::StrCat("--", option, text.substr(name.size())), NameIn(option),
+               has_value || option.find('=') != option.npos, own);
       } else if (const Spelling* const spelling = FindSpelling(name)) {
         NG_ASSIGN_OR_RETURN(std::string set, Setting(*spelling, text, has_value));
         overrides->push_back(std::move(set));
       } else {
-        const std::string option(OptionSpelled(name, options_));
-        const std::string spelled =
-            option.empty() ? argument : absl::StrCat("--", option, text.substr(name.size()));
-        AddOwn(spelled, NameIn(option), has_value || option.find('=') != option.npos, own);
+        return UnknownOption(name, options_);
       }
     }
     return absl::OkStatus();
   }
 
  private:
+  // Of "--port" and, where another program has it so, of "-np"; 0: the argument is no such option.
+  size_t DashesOf(const std::string& argument) const {
+    if (argument.starts_with("--")) return 2;
+    if (!argument.starts_with('-')) return 0;
+    return IsSpelling(NameIn(argument).substr(1), options_) ? 1 : 0;
+  }
+
   // An option of the program's own, and the value that follows it.
   void AddOwn(const std::string& argument, std::string_view name, bool has_value,
               std::vector<std::string>* own) {
@@ -111,7 +136,7 @@ class ArgumentReader {
       own->push_back(absl::StrCat("--", option));
       return absl::OkStatus();
     }
-    const bool option = argument.starts_with('-') && argument.size() > 1;
+    const bool option = options_may_come_ && argument.starts_with('-') && argument.size() > 1;
     if (option || FindOption("config", options_) == nullptr) {
       return UsageError(absl::StrCat("argument '", argument,
                                      "' does not belong to any option; options begin with --"));
@@ -131,31 +156,18 @@ class ArgumentReader {
     if (has_value) return text;
     if (!spelling.takes_value) return text + "=";
     if (next_ + 1 < all_.size()) return absl::StrCat(text, "=", all_[++next_]);
-    return UsageError(absl::StrCat("--", text, " needs a value"));
+    return UsageError(absl::StrCat(all_[next_], " needs a value"));
   }
 
   const std::vector<std::string>& all_;
   const po::options_description& options_;
   size_t next_ = 0;
+  bool options_may_come_ = true;
   std::string model_;  // that was named without an option
 };
 
-// A program_options error as one line, with the nearest option for an unknown one.
-absl::Status Explain(const po::error& error, const po::options_description& options) {
-  if (const auto* unknown = dynamic_cast<const po::unknown_option*>(&error)) {
-    std::vector<std::string> names;
-    for (const auto& option : options.options()) names.push_back(option->long_name());
-    std::string name = unknown->get_option_name();
-    name.erase(0, name.find_first_not_of('-'));
-    name.resize(std::min(name.find('='), name.size()));
-    for (const Spelling& spelling : Spellings()) {
-      for (const std::string_view other : spelling.Names()) names.emplace_back(other);
-    }
-    const auto nearest = NearestName(name, names);
-    return UsageError(absl::StrCat("unknown option --", name,
-                                   nearest ? absl::StrCat("; did you mean --", *nearest, "?") : "",
-                                   " (see --help; config keys are written --section.key=value)"));
-  }
+// A program_options error as one line.
+absl::Status Explain(const po::error& error) {
   if (const auto* syntax = dynamic_cast<const po::invalid_command_line_syntax*>(&error)) {
     if (syntax->kind() == po::invalid_command_line_syntax::empty_adjacent_parameter) {
       return UsageError(absl::StrCat(syntax->get_option_name(), "= is empty, must have a value"));
@@ -173,9 +185,10 @@ bool IsSpelling(std::string_view name, const po::options_description& options) {
 bool TakesValue(std::string_view name, const po::options_description& options) {
   std::string_view option = name;
   if (FindOption(name, options) == nullptr) {
-    if (const Spelling* const spelling = FindSpelling(name)) return spelling->takes_value;
     option = OptionSpelled(name, options);
     if (option.find('=') != option.npos) return false;
+    const Spelling* const spelling = option.empty() ? FindSpelling(name) : nullptr;
+    if (spelling != nullptr) return spelling->takes_value;
   }
   const po::option_description* const found = FindOption(option, options);
   return found != nullptr && found->semantic()->max_tokens() > 0;
@@ -204,7 +217,7 @@ absl::StatusOr<Arguments> ParseArguments(const std::vector<std::string>& all,
                   .run(),
               arguments.values);
   } catch (const po::error& error) {
-    return Explain(error, options);
+    return Explain(error);
   }
   return arguments;
 }

@@ -21,8 +21,9 @@ struct Arguments {
 };
 
 // `--section.key=value` is an override, and so is another program's name for a key, which may have
-// its value behind it: `--temp 0.2` (ng/spellings.h). Everything else must be one of `options`, in
-// its long form, or another program's name for one. Where --config is one of them, an argument
+// its value behind it: `--temp 0.2`, `-np 4` (ng/spellings.h). Everything else must be one of
+// `options`, in its long form, or another program's name for one, which comes first. Behind `--` is
+// no option. Where --config is one of them, an argument
 // without an option is the model: `model.path=MODEL`. Errors: UsageError naming the argument, what
 // is allowed and the nearest option.
 absl::StatusOr<Arguments> ParseArguments(

@@ -76,22 +76,22 @@ void AddKey(const KnownKey& key, std::string* out) {
   absl::StrAppend(out, "(", Escaped(key.allowed), ")\n");
 }
 
-void AddSpellings(std::string* out) {
+void AddSpellings(const Manual& manual, std::string* out) {
   absl::StrAppend(out, Paragraph("Other programs' names for keys do what is meant: --temp 0.2 "
                                  "or --temp=0.2."));
-  for (const SpellingText& text : SpellingTexts()) {
+  for (const SpellingText& text : SpellingTexts(manual)) {
     absl::StrAppend(out, ".TP\n\\fB", Escaped(text.names), "\\fR\n", Escaped(text.meaning), "\n");
   }
 }
 
 // The engine's keys by sections, then each plugin with its own.
-void AddKeys(const KnownParts& parts, std::string* out) {
+void AddKeys(const Manual& manual, const KnownParts& parts, std::string* out) {
   absl::StrAppend(
       out, ".SH CONFIG KEYS\n",
       Paragraph("A config file has them in sections: [run] and then threads = 4. On the "
                 "command line it is --run.threads=4. Each key is shown with its "
                 "default."));
-  AddSpellings(out);
+  AddSpellings(manual, out);
   std::string_view section;
   for (const KnownKey& key : parts.keys) {
     if (std::ranges::count(key.key, '.') > 1) continue;  // a plugin's
@@ -136,7 +136,7 @@ std::string ManPage(const Manual& manual, const KnownParts& parts) {
     absl::StrAppend(&out, ".fi\n");
   }
   AddOptions(manual, &out);
-  if (manual.keys == ConfigKeys::kDescribed) AddKeys(parts, &out);
+  if (manual.keys == ConfigKeys::kDescribed) AddKeys(manual, parts, &out);
   absl::StrAppend(&out, ".SH EXIT STATUS\n");
   for (const ExitMeaning& exit : ExitMeanings()) {
     absl::StrAppend(&out, ".TP\n.B ", exit.code, "\n", Escaped(exit.meaning), "\n");

@@ -52,12 +52,16 @@ po::options_description OptionsOf(const Manual& manual) {
   return all;
 }
 
-std::vector<SpellingText> SpellingTexts() {
+std::vector<SpellingText> SpellingTexts(const Manual& manual) {
   std::vector<SpellingText> texts;
   for (const Spelling& spelling : Spellings()) {
     if (spelling.key.empty()) continue;
     SpellingText& text = texts.emplace_back();
     for (const std::string_view name : spelling.Names()) {
+      const bool own = std::ranges::any_of(manual.short_forms, [&](const ShortForm& form) {
+        return name == std::string_view(&form.letter, 1);
+      });
+      if (own) continue;
       absl::StrAppend(&text.names, text.names.empty() ? "" : ", ", name.size() > 1 ? "--" : "-",
                       std::string(name));
     }
@@ -125,7 +129,7 @@ std::string UsageText(const Manual& manual, int width) {
   }
   if (manual.keys != ConfigKeys::kDescribed) return out;
   std::vector<TextRow> rows;
-  for (SpellingText& text : SpellingTexts()) {
+  for (SpellingText& text : SpellingTexts(manual)) {
     rows.push_back({std::move(text.names), std::move(text.meaning)});
   }
   absl::StrAppend(&out, "\nConfig keys, as other programs spell them:\n",

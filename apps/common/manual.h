@@ -79,13 +79,13 @@ boost::program_options::options_description OptionsOf(const Manual& manual);
 std::string UsageText(const Manual& manual, int width);
 
 // Other programs' names for config keys, that every program takes which takes keys: "--temperature,
-// --temp", and what they set (ng/spellings.h). Those that mean something else elsewhere are left
-// out.
+// --temp", and what they set (ng/spellings.h). Those that mean something else, elsewhere or as the
+// program's own letters, are left out.
 struct SpellingText {
   std::string names;
   std::string meaning;
 };
-std::vector<SpellingText> SpellingTexts();
+std::vector<SpellingText> SpellingTexts(const Manual& manual);
 
 // "--config FILE", "--output text|jsonl (=text)": an option as --help shows it.
 struct OptionText {

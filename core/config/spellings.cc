@@ -18,9 +18,9 @@ constexpr std::string_view kChain = "sampler.chain";
 constexpr std::string_view kGreedy = "greedy";
 constexpr std::string_view kTemperature = "temperature";
 
-// Of llama.cpp, transformers, ollama and vLLM.
+// Of llama.cpp, transformers, ollama and vLLM. A program's own letters come before these.
 constexpr Spelling kSpellings[] = {
-    {"model model-path", "model.path"},
+    {"model model-path m", "model.path"},
     {.names = "temperature temp",
      .key = "sampler.temperature.value",
      .stage = kTemperature,
@@ -63,19 +63,24 @@ constexpr Spelling kSpellings[] = {
     {"grammar grammar-file", "sampler.grammar.gbnf", "grammar"},
     {"json-schema j json-schema-file guided-json", "sampler.grammar.json_schema", "grammar"},
     {"seed s", "sampler.seed"},
-    {.names = "n-predict predict max-tokens max-new-tokens num-predict n-tokens",
+    {.names = "n-predict predict max-tokens max-new-tokens num-predict n-tokens n",
      .key = "run.max_new_tokens",
      .least = -1,
      .why = "is not a number of tokens everywhere; -1 is without a limit but the context"},
-    {"threads num-threads n-threads", "run.threads"},
+    {"threads num-threads n-threads t", "run.threads"},
     {"system system-prompt sys", "run.system"},
-    {"ctx-size context n-ctx max-model-len num-ctx context-length", "cache.max_tokens"},
+    {"ctx-size context n-ctx max-model-len num-ctx context-length c", "cache.max_tokens"},
+    {"parallel np max-num-seqs", "cache.max_sequences"},
     {"chat-template chat-template-file", "tokenizer.chat_template"},
     {"tokenizer", "tokenizer.path"},
     {"dtype torch-dtype quantization weights", "model.weights"},
     {"cache-type-k ctk", "cache.codec_k"},
     {"cache-type-v ctv", "cache.codec_v"},
     {"attention attn-implementation", "attention.name"},
+    {"host", "serve.host"},
+    {"port p", "serve.port"},
+    {"api-key", "serve.key"},
+    {"alias a served-model-name", "serve.model"},
     {.names = "sampler-seq sampling-seq",
      .key = {},
      .why = "is a letter for each stage elsewhere; write --sampler.chain=STAGE,..."},

@@ -48,6 +48,23 @@ TEST(ParseArguments, SaysWhatIsMissingOrUnknown) {
   EXPECT_THAT(ErrorOf({"--temprature", "1"}), HasSubstr("did you mean --temperature?"));
   EXPECT_THAT(ErrorOf({"--file", "x"}), HasSubstr("unknown option --file"));  // it has none
   EXPECT_THAT(ErrorOf({"--run.threads"}), HasSubstr("--run.threads=VALUE"));
+  // Not that the value is a second model.
+  EXPECT_THAT(ErrorOf({"model", "--prot", "1"}), HasSubstr("--prot; did you mean --port?"));
+  EXPECT_THAT(ErrorOf({"model", "-z", "1"}), HasSubstr("'-z' does not belong"));
+}
+
+TEST(ParseArguments, TakesOtherProgramsLettersWithOneDash) {
+  const auto parsed = ParseArguments({"m.gguf", "-np", "4", "-t=2", "-p", "80", "-c"}, Options());
+  ASSERT_TRUE(parsed.ok()) << parsed.status();
+  EXPECT_THAT(parsed->overrides, ElementsAre("model.path=m.gguf", "np=4", "t=2", "p=80"));
+  EXPECT_EQ(parsed->values.count("chat"), 1U);  // the program's own option comes first
+  EXPECT_EQ(ErrorOf({"-np"}), "-np needs a value");
+}
+
+TEST(ParseArguments, BehindTwoDashesIsNoOption) {
+  const auto parsed = ParseArguments({"--temp", "1", "--", "--temp"}, Options());
+  ASSERT_TRUE(parsed.ok()) << parsed.status();
+  EXPECT_THAT(parsed->overrides, ElementsAre("model.path=--temp", "temp=1"));
 }
 
 TEST(TakesValue, IsKnownOfOptionsAndOtherProgramsNames) {

@@ -67,6 +67,14 @@ TEST(Spellings, SetTheKey) {
                                    Pair("run.system", "Be brief")));
 }
 
+TEST(Spellings, SetTheKeysOfAServer) {
+  EXPECT_THAT(Entries("", {"port=80", "host=::1", "api-key=k", "alias=a", "np=2"}),
+              UnorderedElementsAre(Pair("serve.port", "80"), Pair("serve.host", "::1"),
+                                   Pair("serve.key", "k"), Pair("serve.model", "a"),
+                                   Pair("cache.max_sequences", "2")));
+  EXPECT_EQ(Entries("", {"p=80"}).at("serve.port"), "80");
+}
+
 TEST(Spellings, LaterOnesWinOverKeysAndOtherNames) {
   EXPECT_EQ(Entries("", {"threads=3", "run.threads=4"}).at("run.threads"), "4");
   EXPECT_EQ(Entries("", {"run.threads=4", "threads=3"}).at("run.threads"), "3");

@@ -91,6 +91,28 @@ OptionText TextOf(const po::option_description& option) {
   return text;
 }
 
+namespace {
+
+// A command line as a shell reads it in several lines: what is quoted stays in one.
+std::string ShellLines(std::string_view command, size_t width) {
+  constexpr const char* kQuotedBlank = "\u00A0";
+  constexpr size_t kIndent = 6;
+  std::string words;
+  char quote = 0;
+  for (const char c : command) {
+    if (quote == 0 && (c == '\'' || c == '"')) {
+      quote = c;
+    } else if (c == quote) {
+      quote = 0;
+    }
+    words += c == ' ' && quote != 0 ? kQuotedBlank : std::string(1, c);
+  }
+  return absl::StrReplaceAll(Wrapped(words, kIndent, width),
+                             {{"\n", " \\\n"}, {kQuotedBlank, " "}});
+}
+
+}  // namespace
+
 std::string UsageText(const Manual& manual, int width) {
   constexpr size_t kMostLeft = 34;
   constexpr size_t kGap = 2;
@@ -104,10 +126,7 @@ std::string UsageText(const Manual& manual, int width) {
   }
   if (!manual.examples.empty()) out += "\nexamples:\n";
   for (const std::string& example : manual.examples) {
-    // As a shell reads a line that goes on.
-    constexpr size_t kIndent = 6;
-    const std::string lines = Wrapped(example, kIndent, columns - 2);
-    absl::StrAppend(&out, "  ", absl::StrReplaceAll(lines, {{"\n", " \\\n"}}), "\n");
+    absl::StrAppend(&out, "  ", ShellLines(example, columns - 2), "\n");
   }
   for (const OptionGroup& group : manual.groups) {
     std::vector<TextRow> rows;

@@ -36,9 +36,9 @@ Manual TheManual() {
                     "ended, a second one at once.",
                     "The section [serve] of the config says who may ask and how much. Config keys "
                     "are those of ng-run --help all."},
-          .examples = {"ng-serve model.gguf --serve.port=8000",
-                       "curl http://127.0.0.1:8000/v1/chat/completions -d '{\"model\": \"demo\", "
-                       "\"messages\": [{\"role\": \"user\", \"content\": \"Who art thou?\"}]}'"},
+          .examples = {"ng-serve model.gguf --port 8000",
+                       "curl http://127.0.0.1:8000/v1/chat/completions -d '{\"model\": \"model\", "
+                       "\"messages\": [{\"role\": \"user\", \"content\": \"Hi\"}]}'"},
           .groups = {what, AboutOptions()}};
 }
 

@@ -42,6 +42,10 @@ TEST(Screens, HelpAndTablesFitEightyColumns) {
     EXPECT_THAT(help.out, HasSubstr("-q"));
   }
   ExpectFits(NgRun({"--help", "all"}).out);
+  // A shell takes an example as it is shown.
+  EXPECT_THAT(RunOther("ng-serve", {"--help"}).out,
+              HasSubstr(" -d \\\n      '{\"model\": \"model\", \"messages\": [{\"role\": \"user\", "
+                        "\"content\": \"Hi\"}]}'\n"));
 }
 
 TEST(Screens, WhatDoesNotFitIsNamedAndWideShowsIt) {

@@ -59,6 +59,7 @@ absl::Status PlainChat(Engine& engine, const CommandLine& line, int64_t capacity
   };
   host.columns = [] { return static_cast<size_t>(StdoutColumns()); };
   host.take_interrupt = [] { return false; };
+  host.closing_lines = typed && isatty(STDERR_FILENO) != 0 && HowLoud() != Loudness::kQuiet;
   host.stop = &parts.stop;
   host.inputs = &parts.inputs;
   if (isatty(STDOUT_FILENO) != 0) {

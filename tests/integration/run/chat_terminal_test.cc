@@ -203,6 +203,8 @@ TEST_F(ChatTerminal, WithoutATerminalToDrawOnItReadsPlainLines) {
   See("[/help lists the commands, /exit or Ctrl-D ends]\n> ");
   Say("/help");
   See("/regen, /retry [SEED]");
+  Say("Who art thou?");
+  EXPECT_THAT(See("left"), HasSubstr("\n[cut, /more goes on | context "));
   Say("/BYE");
   See("exit=0");
 }

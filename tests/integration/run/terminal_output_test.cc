@@ -171,6 +171,10 @@ TEST(TerminalOutput, APlainTerminalGetsNoEscapesAndNoHalfBlocks) {
   EXPECT_THAT(dumb, Not(AnyOf(HasSubstr("\033"), HasSubstr(kHalfBlock))));
   EXPECT_THAT(dumb, HasSubstr("\" .:-=+*#%@\""));
   EXPECT_THAT(Seen("ng-run", view, "LC_ALL", "C"), Not(HasSubstr(kHalfBlock)));
+  const Arguments chat = Demo() + Arguments{"--chat", "-n", "4", "Who art thou?", "/exit"};
+  const std::string plain = Seen("ng-run", chat, "TERM", "dumb");
+  EXPECT_THAT(plain, Not(HasSubstr("\033")));
+  EXPECT_THAT(plain, HasSubstr("\n[cut, /more goes on | context "));
 }
 
 }  // namespace

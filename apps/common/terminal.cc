@@ -54,11 +54,20 @@ void WriteToTerminal(std::string_view bytes) {
   static_cast<void>(!write(STDERR_FILENO, bytes.data(), bytes.size()));
 }
 
-// These three are async-signal-safe.
+// These four are async-signal-safe.
 void RestoreTerminal() {
   if (!terminal_is_guarded) return;
   WriteToTerminal("\033[?2004l");  // pastes are marked no more
   tcsetattr(STDIN_FILENO, TCSADRAIN, &guarded_terminal);
+}
+
+// A terminal shows the key of a signal where the cursor is: "^C".
+void EndLineOfKey(int signal) {
+  termios mode;
+  const bool by_key = signal == SIGINT || signal == SIGQUIT;
+  if (by_key && tcgetattr(STDERR_FILENO, &mode) == 0 && (mode.c_lflag & ECHO) != 0) {
+    WriteToTerminal("\n");
+  }
 }
 
 // Nothing for a program in the background, which the terminal would stop.
@@ -95,6 +104,7 @@ void OnSignal(int signal) {
   int none = 0;
   if (signal == SIGQUIT || (!only_stops && !stop_signal.compare_exchange_strong(none, signal))) {
     RestoreTerminal();
+    EndLineOfKey(signal);
     RemoveTemporaryFiles();
     _exit(ExitCodeOf(signal));
   }

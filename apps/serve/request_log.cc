@@ -14,6 +14,15 @@ std::string TimeText(const char* format, const std::tm& parts) {
   return {text, std::strftime(text, sizeof(text), format, &parts)};
 }
 
+// A path on a screen: its beginning, where it is long. Cut between characters.
+std::string ShownPath(const std::string& path) {
+  constexpr size_t kLongest = 100;
+  if (path.size() <= kLongest) return OneLine(path);
+  size_t end = kLongest;
+  while (end > 0 && (static_cast<unsigned char>(path[end]) & 0xC0U) == 0x80U) --end;
+  return absl::StrCat(OneLine(path.substr(0, end)), "...");
+}
+
 }  // namespace
 
 std::string TextLogLine(const Answered& answered, const std::string& model, std::time_t now) {
@@ -22,7 +31,7 @@ std::string TextLogLine(const Answered& answered, const std::string& model, std:
   std::string line = absl::StrCat(TimeText("%H:%M:%S", parts), " ", answered.client, " ");
   absl::StrAppend(&line, answered.method.empty()
                              ? "no request"
-                             : absl::StrCat(answered.method, " ", OneLine(answered.path)));
+                             : absl::StrCat(answered.method, " ", ShownPath(answered.path)));
   if (answered.tokens_in) {
     absl::StrAppend(&line, " ", model, ", ", *answered.tokens_in, " tokens in, ",
                     answered.tokens_out.value_or(0), " out");

@@ -13,7 +13,7 @@ namespace ng::serve {
 
 // "12:03:04 127.0.0.1 POST /v1/chat/completions demo, 8 tokens in, 24 out, 0.52 s, 200".
 std::string TextLogLine(const Answered& answered, const std::string& model, std::time_t now);
-// The same as an object; what is not known is null.
+// Of a long path it has the beginning. The same as an object; what is not known is null.
 std::string JsonLogLine(const Answered& answered, const std::string& model, std::time_t now);
 
 }  // namespace ng::serve

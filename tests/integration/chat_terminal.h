@@ -33,7 +33,7 @@ class ChatTerminal : public ::testing::Test {
   void Start(const Arguments& more = {}, const std::string& environment = "", int columns = 80) {
     socket_ += "x";  // a server that is killed may take a moment to go
     std::string command = absl::StrCat("echo $$ > ", temp_.File("pid"), "; exec env ", environment,
-                                       " ", NG_BINARY_DIR, "/bin/ng-run");
+                                       " ", NG_BINARY_DIR, "/bin/", program_);
     for (const std::string& argument : Demo() + way_ + more) {
       absl::StrAppend(&command, " '", argument, "'");
     }
@@ -111,6 +111,7 @@ class ChatTerminal : public ::testing::Test {
   }
 
   TempDir temp_;
+  std::string program_ = "ng-run";
   Arguments way_ = {"--chat"};  // into it
   std::string socket_ = temp_.File("tmux");
 };

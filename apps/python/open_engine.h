@@ -55,6 +55,7 @@ class OpenEngine : public std::enable_shared_from_this<OpenEngine> {
   // then. Raises UsageError where what the engine calls asks for it, and while a view lives.
   void Close();
   bool closing() const { return closing_; }
+  bool closed() const { return engine_ == nullptr; }
 
   // What Python objects this holds, for Python's garbage collector: a part may hold the engine.
   int Traverse(visitproc visit, void* arg);

@@ -72,7 +72,8 @@ py::object Requests::Cancel(int64_t number) {
     const auto begun = begun_.find(number);
     if (begun != begun_.end() && session_ != nullptr) session_->Cancel(begun->second);
     const auto job = std::ranges::find(waiting_, number, &Job::number);
-    if (job == waiting_.end()) return py::none();
+    // Behind Close it ends as all that waits does.
+    if (job == waiting_.end() || engine_->closed()) return py::none();
     asked = std::move(job->request);
     waiting_.erase(job);
   }

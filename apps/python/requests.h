@@ -35,7 +35,7 @@ class Requests {
   // has this number, and each further one the number behind it; no other has one of these.
   void Submit(const py::list& requests, const py::dict& options, int64_t first);
   // Ends a request as interrupted. Returns the completion of one that has not begun, which has no
-  // event then; else None.
+  // event then; else None. Behind Close it does nothing: all that waits ends by an error there.
   py::object Cancel(int64_t number);
   // Whether some wait for Drive.
   bool waiting() const;

@@ -8,10 +8,12 @@ import subprocess
 import sys
 import threading
 import unittest
+from unittest import mock
 
 import numpy as np
 
 import ng
+from ng import _requests
 from support import DEMO, GREEDY, PROMPT, Test
 
 PROMPTS = [PROMPT, "Good morrow", "My lord", "What say you"]
@@ -320,6 +322,20 @@ class Requests(Test):
         self.assertEqual(request.result().stop_reason, "interrupted")
         with self.raises(ng.UsageError, "closed"):
             engine.submit(PROMPT)
+
+    def test_end_when_it_was_closed_before_they_began(self):
+        begins = threading.Event()
+        work = _requests.Flight._work
+        with mock.patch.object(_requests.Flight, "_work", lambda flight: (begins.wait(), work(flight))):
+            engine = self.engine()
+            request, forgotten = engine.submit(PROMPT), engine.submit(PROMPT)
+            engine.close()
+            request.cancel()
+            forgotten.__del__()  # what the collector does
+            self.assertFalse(request.done())
+            begins.set()
+            with self.raises(ng.OpenAgainError, "closed"):
+                request.result()
 
     def test_wait_for_their_turn_beside_others(self):
         engine = self.engine()

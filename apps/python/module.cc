@@ -14,6 +14,7 @@
 #include "apps/python/forward.h"
 #include "apps/python/generate.h"
 #include "apps/python/open_engine.h"
+#include "apps/python/parts.h"
 #include "apps/python/programs.h"
 #include "apps/python/requests.h"
 #include "apps/python/tokenizer.h"
@@ -346,6 +347,7 @@ PYBIND11_MODULE(_ng, m) {
       .def("waiting", &Requests::waiting)
       .def("drive", &Requests::Drive);
   AddTokenizer(m);
+  AddParts(m);
   m.def("diff", &Diff);
   m.def("list_item", &TextAsItem);
   m.def("stay_if_python_ends", &StayIfPythonEnds);

@@ -173,6 +173,88 @@ Floats Unshared(py::object array, py::ssize_t n) {
   return Floats(n);
 }
 
+// What an attribute holds, or null where it has not been made.
+py::object IfMade(const py::object& of, const char* name) {
+  auto made =
+      py::reinterpret_steal<py::object>(PyObject_GenericGetAttr(of.ptr(), py::str(name).ptr()));
+  if (!made) PyErr_Clear();
+  return made;
+}
+
+// What an ng.Candidates makes its arrays of, when they are asked for: over a large vocabulary they
+// take longer than all else that a call does.
+class StageStep {
+ public:
+  // All of these until End.
+  StageStep(PythonPart& part, CandidateSet& candidates, const std::vector<int32_t>& tokens)
+      : part_(part), candidates_(&candidates), tokens_(tokens) {}
+  StageStep(const StageStep&) = delete;
+  StageStep& operator=(const StageStep&) = delete;
+
+  // The end of a step. Candidates that somebody has kept get what they have not made yet.
+  class End {
+   public:
+    End(StageStep& step, const py::object& given) : step_(step), given_(given) {}
+    ~End() {
+      if (given_.ref_count() > 1) {
+        for (const char* name : {"ids", "logits", "tokens"}) {
+          PyObject* const made = PyObject_GetAttrString(given_.ptr(), name);
+          if (made == nullptr) PyErr_Clear();  // it says so when it is asked for
+          Py_XDECREF(made);
+        }
+      }
+      step_.candidates_ = nullptr;
+    }
+    End(const End&) = delete;
+    End& operator=(const End&) = delete;
+
+   private:
+    StageStep& step_;
+    const py::object& given_;
+  };
+
+  Floats Logits() {
+    CheckGoesOn();
+    const auto n = static_cast<py::ssize_t>(candidates_->size());
+    Floats logits = Unshared(std::exchange(part_.logits, py::none()), n);
+    InPlace(*candidates_).CopyTo({logits.mutable_data(), static_cast<size_t>(n)});
+    part_.logits = logits;
+    return logits;
+  }
+  // Read-only. Of a whole vocabulary they are the same at every step.
+  py::object GetIds() {
+    CheckGoesOn();
+    const auto n = static_cast<py::ssize_t>(candidates_->size());
+    const bool whole = candidates_->dense();
+    if (whole && !part_.all_ids.is_none() && py::len(part_.all_ids) == static_cast<size_t>(n)) {
+      return part_.all_ids;
+    }
+    Ids ids(n);
+    int32_t* const to = ids.mutable_data();
+    if (whole) {
+      std::iota(to, to + n, 0);
+    } else {
+      std::ranges::transform(candidates_->items(), to, &Candidate::id);
+    }
+    ids.attr("flags").attr("writeable") = false;
+    if (whole) part_.all_ids = ids;
+    return ids;
+  }
+  Ids Tokens() const {
+    CheckGoesOn();
+    return CopyOf(tokens_);
+  }
+
+ private:
+  void CheckGoesOn() const {
+    if (candidates_ == nullptr) Raise(UsageError("the step of these candidates is over"));
+  }
+
+  PythonPart& part_;
+  CandidateSet* candidates_;  // null at the end
+  const std::vector<int32_t>& tokens_;
+};
+
 class PythonStage final : public SamplerStage {
  public:
   explicit PythonStage(PythonPart& part) : part_(part) {}
@@ -209,36 +291,21 @@ class PythonStage final : public SamplerStage {
 
  private:
   absl::Status Ask(int slot, const DrawKey& key, CandidateSet& candidates) {
+    auto* const step = new StageStep(part_, candidates, tokens_.At(slot));
+    const py::object source = py::cast(step, py::return_value_policy::take_ownership);
+    const py::object given = PartsClass<kCandidates>()(
+        source, py::make_tuple(key.seed, key.request, key.step, key.stream));
+    py::object result;
+    {
+      const StageStep::End end(*step, given);
+      result = part_.call(given);
+    }
+    const py::object left = IfMade(given, "logits");
+    if (!left && result.is_none()) return absl::OkStatus();
     const auto n = static_cast<py::ssize_t>(candidates.size());
-    const LogitsInPlace in_place = InPlace(candidates);
-    Floats logits = Unshared(std::exchange(part_.logits, py::none()), n);
-    in_place.CopyTo({logits.mutable_data(), static_cast<size_t>(n)});
-    const py::object given =
-        PartsClass<kCandidates>()(IdsOf(candidates), logits, CopyOf(tokens_.At(slot)),
-                                  py::make_tuple(key.seed, key.request, key.step, key.stream));
-    const py::object result = part_.call(given);
-    NG_ASSIGN_OR_RETURN(const Floats left, ResultOf(result, given.attr("logits"), {n}, part_));
-    in_place.CopyFrom(SpanOf(left));
-    part_.logits = std::move(logits);
+    NG_ASSIGN_OR_RETURN(const Floats logits, ResultOf(result, left, {n}, part_));
+    InPlace(candidates).CopyFrom(SpanOf(logits));
     return absl::OkStatus();
-  }
-  // Read-only. Of a whole vocabulary they are the same at every step.
-  py::object IdsOf(CandidateSet& candidates) {
-    const auto n = static_cast<py::ssize_t>(candidates.size());
-    const bool whole = candidates.dense();
-    if (whole && !part_.all_ids.is_none() && py::len(part_.all_ids) == static_cast<size_t>(n)) {
-      return part_.all_ids;
-    }
-    Ids ids(n);
-    int32_t* const to = ids.mutable_data();
-    if (whole) {
-      std::iota(to, to + n, 0);
-    } else {
-      std::ranges::transform(candidates.items(), to, &Candidate::id);
-    }
-    ids.attr("flags").attr("writeable") = false;
-    if (whole) part_.all_ids = ids;
-    return ids;
   }
 
   PythonPart& part_;
@@ -417,6 +484,13 @@ void PythonParts::Clear() {
   for (const std::unique_ptr<PythonPart>& part : parts_) {
     part->call = part->accept = part->logits = part->all_ids = py::none();
   }
+}
+
+void AddParts(py::module_& m) {
+  py::class_<StageStep>(m, "StageStep")
+      .def("ids", &StageStep::GetIds)
+      .def("logits", &StageStep::Logits)
+      .def("tokens", &StageStep::Tokens);
 }
 
 py::object RowsObject(const PointRows& rows) {

@@ -80,6 +80,9 @@ class PythonParts {
   std::vector<std::unique_ptr<PythonPart>> parts_;
 };
 
+// Makes known to Python what an ng.Candidates is made of.
+void AddParts(py::module_& m);
+
 // The rows of a point as an ng.Rows: a copy of the values. The GIL must be held.
 py::object RowsObject(const PointRows& rows);
 

@@ -4,7 +4,8 @@
 
 The time of a decode step, in ms: medians, with made-up weights. First of a model that is so small that
 the step is nearly nothing, so that what Python adds can be seen; then of the shape of a model of 135
-million parameters, of whose step it is a share. Then what a stage and a hook take that do nothing.
+million parameters, of whose step it is a share. Then what a stage and a hook take that do nothing, and a
+stage that asks for the logits, also of a small model with as many tokens as the large one has.
 """
 
 import json
@@ -45,12 +46,17 @@ def medians(folder, config, n, rounds):
     staged = ng.Engine(None, keys, random_weights=config, max_tokens=16 + n,
                        stages=[ng.Stage("nothing", lambda candidates: None)])
     staged.generate(PROMPT, n)
-    times = {"C++ loop": [], "generate": [], "generate_steps": [], "records": [], "stage": [], "hook": []}
+    asking = ng.Engine(None, keys, random_weights=config, max_tokens=16 + n,
+                       stages=[ng.Stage("asks", lambda candidates: candidates.logits)])
+    asking.generate(PROMPT, n)
+    times = {"C++ loop": [], "generate": [], "generate_steps": [], "records": [], "stage": [],
+             "stage, logits": [], "hook": []}
     for _ in range(rounds):
         line = subprocess.run(bench, capture_output=True, check=True).stdout.splitlines()[-1]
         times["C++ loop"].append(1e3 / json.loads(line)["decode_tok_s"])
         times["generate"].append(decode_ms(engine, n))
         times["stage"].append(decode_ms(staged, n))
+        times["stage, logits"].append(decode_ms(asking, n))
         with engine.hook("layer0.out", lambda values: None):
             times["hook"].append(decode_ms(engine, n))
         for name, records in (("generate_steps", False), ("records", True)):
@@ -67,17 +73,19 @@ def medians(folder, config, n, rounds):
 def main(folder, tokens="64", rounds="7"):
     n, results = int(tokens), []
     with tempfile.TemporaryDirectory() as temp:
-        for name, shape, n_tokens in (("small", SMALL, n * 16), ("135m", LARGE, n)):
+        for name, shape, n_tokens in (("small", SMALL, n * 16), ("135m", LARGE, n),
+                                      ("small, many tokens", {**SMALL, "vocab_size": 49152}, n * 16)):
             config = os.path.join(temp, f"{name}.json")
             with open(config, "w", encoding="utf-8") as file:
                 json.dump(shape, file)
             print(name)
             results.append(medians(folder, config, n_tokens, int(rounds)))
-    small, large = results
+    small, large, many = results
     for name, beside in (("generate", "C++ loop"), ("generate_steps", "C++ loop"), ("stage", "generate"),
-                         ("hook", "generate")):
-        added = small[name] - small[beside]
-        print(f"{name} adds {1e3 * added:.1f} us to a step: {added / large['C++ loop']:.3%} of 135m's")
+                         ("stage, logits", "generate"), ("hook", "generate")):
+        added, of_many = small[name] - small[beside], many[name] - many[beside]
+        print(f"{name} adds {1e3 * added:.1f} us to a step: {added / large['C++ loop']:.3%} of 135m's; "
+              f"with many tokens {1e3 * of_many:.1f} us")
 
 
 if __name__ == "__main__":

@@ -247,6 +247,39 @@ class Stages(Test):
                 np.testing.assert_array_equal(given.logits, row[given.ids])
             kept.clear()
 
+    def test_make_the_arrays_that_are_asked_for(self):
+        made, kept = [], []
+
+        def looks(candidates):
+            for name in ("tokens", "logits", "ids", ""):
+                made.append([field for field in ("ids", "logits", "tokens") if is_made(candidates, field)])
+                getattr(candidates, name, None)
+
+        def is_made(candidates, field):
+            try:
+                getattr(ng.Candidates, field).__get__(candidates)
+            except AttributeError:
+                return False
+            return True
+
+        def fails(candidates):
+            kept.append(candidates)
+            raise KeyError
+
+        plain = self.engine().generate(PROMPT, 2, decode_logits=True)
+        self.assertEqual(self.engine(stages=[ng.Stage("looks", looks)]).generate(PROMPT, 1).ids,
+                         plain.ids[:-1])
+        self.assertEqual(made, [[], ["tokens"], ["logits", "tokens"], ["ids", "logits", "tokens"]])
+        with self.assertRaises(KeyError):
+            self.engine(stages=[ng.Stage("fails", fails)]).generate(PROMPT, 1)
+        np.testing.assert_array_equal(kept[0].logits, plain.decode_logits[0])
+        self.assertEqual(list(kept[0].tokens), plain.ids[:-2])
+        del kept[0].ids
+        with self.raises(ng.UsageError, "step of these candidates is over"):
+            kept[0].ids
+        with self.raises(AttributeError, "no 'logit'"):
+            kept[0].logit
+
     def test_change_logits_and_not_ids(self):
         def forbid(candidates):
             candidates.logits[candidates.ids == 5] = -np.inf

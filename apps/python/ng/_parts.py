@@ -1,7 +1,7 @@
 """Parts of a run in Python: sampler stages, probes, a drafter. Slow, for trying things out."""
 
 import re
-from typing import Any, Callable, Optional, Sequence, Tuple, Union
+from typing import TYPE_CHECKING, Any, Callable, Optional, Sequence, Tuple, Union
 
 import numpy as np
 import numpy.typing as npt
@@ -18,16 +18,28 @@ class Candidates:
     logits: float32 [n], to be changed in place; -inf removes a candidate.
     tokens: int32 [n_tokens], the sequence so far, prompt included.
     seed, request, step: what a draw depends on; ``step`` 0 chooses the first new token.
+
+    Each array is made when it is asked for first; it may be kept.
     """
 
-    __slots__ = ("ids", "logits", "tokens", "seed", "request", "step", "_key")
+    __slots__ = ("ids", "logits", "tokens", "seed", "request", "step", "_key", "_made_of")
 
-    def __init__(self, ids: Ids, logits: Floats, tokens: Ids, key: Tuple[int, int, int, int]):
-        self.ids = ids
-        self.logits = logits
-        self.tokens = tokens
+    ids: Ids
+    logits: Floats
+    tokens: Ids
+
+    def __init__(self, made_of: _ng.StageStep, key: Tuple[int, int, int, int]):
+        self._made_of = made_of
         self.seed, self.request, self.step = key[:3]
         self._key = key
+
+    if not TYPE_CHECKING:
+        def __getattr__(self, name: str) -> Any:
+            if name not in ("ids", "logits", "tokens"):
+                raise AttributeError(f"Candidates have no '{name}'")
+            made = getattr(self._made_of, name)()
+            setattr(self, name, made)
+            return made
 
     def __repr__(self) -> str:
         return f"Candidates({len(self.ids)} of step {self.step}, {len(self.tokens)} tokens before)"

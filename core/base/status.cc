@@ -38,9 +38,20 @@ absl::Status Make(absl::StatusCode code, std::string_view message) {
 }  // namespace
 
 std::string OneLine(std::string_view text) {
-  std::string line(text);
-  std::ranges::replace_if(
-      line, [](char c) { return static_cast<unsigned char>(c) < ' ' || c == '\x7F'; }, ' ');
+  constexpr unsigned char kDelete = 0x7F;
+  std::string line;
+  line.reserve(text.size());
+  for (const char c : text) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (byte >= '\t' && byte <= '\r') {
+      line += ' ';
+    } else if (byte < ' ' || byte == kDelete) {
+      line += '^';
+      line += static_cast<char>(byte ^ 0x40U);
+    } else {
+      line += c;
+    }
+  }
   return line;
 }
 

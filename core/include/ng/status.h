@@ -15,8 +15,8 @@
 #pragma GCC visibility push(default)
 namespace ng {
 
-// What a message quotes may hold anything: control characters become blanks. Done by the functions
-// below, and for statuses made elsewhere by whoever prints them.
+// What a message quotes may hold anything: new lines and tabs become blanks, and control characters
+// are shown: "^[". Done by the functions below, and for other statuses by whoever prints them.
 std::string OneLine(std::string_view text);
 
 absl::Status RuntimeError(std::string_view message);      // exit 1: anything not named below

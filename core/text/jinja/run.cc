@@ -58,28 +58,28 @@ bool JoinEqualKeys(Run& run, std::vector<std::pair<Value, Value>>* items, Places
   return true;
 }
 
-// A text in one line, not too long, as errors show it.
-std::string OneLine(std::string_view text) {
-  std::string line;
-  for (const char c : text.substr(0, 300)) line += static_cast<unsigned char>(c) < 0x20 ? ' ' : c;
+// A text, not too long, as errors show it.
+std::string Beginning(std::string_view text) {
+  std::string beginning(text.substr(0, 300));
   // Not in the middle of a character.
-  while (text.size() > 300 && !line.empty() && (line.back() & 0x80) != 0) line.pop_back();
-  return line;
+  while (text.size() > 300 && !beginning.empty() && (beginning.back() & 0x80) != 0)
+    beginning.pop_back();
+  return beginning;
 }
 
 }  // namespace
 
 Value Run::Fail(std::string_view what) {
   if (status_.ok()) {
-    status_ = ModelFileError(absl::StrCat(name_, ": line ", line_, ": ", OneLine(what)));
+    status_ = ModelFileError(absl::StrCat(name_, ": line ", line_, ": ", Beginning(what)));
   }
   return {};
 }
 
 Value Run::Refuse(std::string_view what) {
   if (status_.ok()) {
-    status_ = UsageError(absl::StrCat(name_, ": line ", line_,
-                                      ": the template refuses the conversation: ", OneLine(what)));
+    status_ = UsageError(absl::StrCat(
+        name_, ": line ", line_, ": the template refuses the conversation: ", Beginning(what)));
   }
   return {};
 }

@@ -353,7 +353,7 @@ TEST(GuardPlugin, PutsAPluginsTextOnOneLine) {
   const LoadedPlugin plugin = LoadSound("larger_struct");
   const absl::Status status =
       GuardPlugin(plugin, []() -> absl::Status { throw std::runtime_error("one\ntwo\x1b[31m"); });
-  EXPECT_EQ(Message(status), plugin.Describe() + " threw: one two [31m");
+  EXPECT_EQ(Message(status), plugin.Describe() + " threw: one two^[[31m");
 }
 
 // A cache plugin compiled into the test, whose functions do as the test says.

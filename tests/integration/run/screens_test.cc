@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "tests/integration/chat_terminal.h"
 #include "tests/integration/run_support.h"
 
 namespace ng::test {
@@ -62,6 +63,17 @@ TEST(Screens, WhatDoesNotFitIsNamedAndWideShowsIt) {
   EXPECT_EQ(narrow.exit_code, 0) << narrow.err;
   ExpectFits(narrow.out);
   EXPECT_THAT(narrow.out, HasSubstr("(--wide shows perplexity, "));
+}
+
+class ScreensInATerminal : public ChatTerminal {};
+
+TEST_F(ScreensInATerminal, NoTableWraps) {
+  way_ = {};
+  program_ = "ng-diff";
+  Start({"--message=Who art thou?", "--against", "cache.codec=int8"});
+  const std::string screen = See("exit=8\nended\n");
+  EXPECT_THAT(screen, HasSubstr("(--wide shows not compared too)\n"));
+  EXPECT_EQ(Count(screen, "\n"), Count(Tmux({"capture-pane", "-p", "-S", "-500"}).out, "\n"));
 }
 
 TEST(Screens, ABenchmarkIsATable) {

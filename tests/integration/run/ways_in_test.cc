@@ -173,5 +173,15 @@ TEST_F(ChatWaysIn, AFirstMessageIsAnsweredAndRemembered) {
   See("exit=0");
 }
 
+TEST_F(ChatWaysIn, APipedTextAndAQuestionAreOneMessageAtATerminalToo) {
+  const Arguments asks = {"Who art thou?", "--sampler.chain=greedy", "--run.max_new_tokens=8",
+                          "--quiet"};
+  const std::string answer = NgRun(Demo() + asks, "To be, or not to be.\n").out;
+  way_ = {};
+  Start(asks, R"(sh -c 'echo "To be, or not to be." | "$0" "$@"')");
+  const std::string screen = See("exit=0");
+  EXPECT_EQ(screen.substr(0, screen.find("exit=0")), answer);
+}
+
 }  // namespace
 }  // namespace ng::test

@@ -332,7 +332,7 @@ std::string ShellLine(const Launch& launch) {
     line += "LD_PRELOAD=" + launch.faults_library + " NG_FAULT=" + launch.plan + " ";
   }
   line += launch.program;
-  for (const std::string& argument : launch.arguments) line += " " + Quoted(argument);
+  for (const std::string& argument : launch.arguments) line.append(" ").append(Quoted(argument));
   return line;
 }
 

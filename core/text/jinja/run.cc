@@ -62,8 +62,9 @@ bool JoinEqualKeys(Run& run, std::vector<std::pair<Value, Value>>* items, Places
 std::string Beginning(std::string_view text) {
   std::string beginning(text.substr(0, 300));
   // Not in the middle of a character.
-  while (text.size() > 300 && !beginning.empty() && (beginning.back() & 0x80) != 0)
+  while (text.size() > 300 && !beginning.empty() && (beginning.back() & 0x80) != 0) {
     beginning.pop_back();
+  }
   return beginning;
 }
 

@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "ng/status.h"
+#include "ng/utf8.h"
 
 namespace ng::serve {
 namespace {
@@ -17,10 +18,8 @@ std::string TimeText(const char* format, const std::tm& parts) {
 // A path on a screen: its beginning, where it is long. Cut between characters.
 std::string ShownPath(const std::string& path) {
   constexpr size_t kLongest = 100;
-  if (path.size() <= kLongest) return OneLine(path);
-  size_t end = kLongest;
-  while (end > 0 && (static_cast<unsigned char>(path[end]) & 0xC0U) == 0x80U) --end;
-  return absl::StrCat(OneLine(path.substr(0, end)), "...");
+  const std::string_view head = Utf8Prefix(path, kLongest);
+  return absl::StrCat(OneLine(head), head.size() < path.size() ? "..." : "");
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/escaping.h"
+#include "ng/utf8.h"
 
 namespace ng {
 namespace {
@@ -11,13 +12,6 @@ namespace {
 constexpr std::string_view kBlanks = " \t\r\n";
 
 bool IsControl(char c) { return absl::ascii_iscntrl(static_cast<unsigned char>(c)); }
-
-// The longest prefix of at most `limit` bytes that does not end within a UTF-8 character.
-std::string_view Utf8Prefix(std::string_view text, size_t limit) {
-  if (text.size() <= limit) return text;
-  while (limit > 0 && (static_cast<unsigned char>(text[limit]) & 0xC0U) == 0x80U) --limit;
-  return text.substr(0, limit);
-}
 
 }  // namespace
 

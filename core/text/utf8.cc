@@ -55,7 +55,17 @@ Subpart FirstSubpart(std::string_view text) {
   return {Form::kValid, rest->count + 1};
 }
 
+bool IsContinuation(char byte) { return (static_cast<uint8_t>(byte) & 0xC0U) == 0x80U; }
+
 }  // namespace
+
+std::string_view Utf8Prefix(std::string_view text, size_t limit) {
+  if (text.size() <= limit) return text;
+  size_t end = limit;
+  while (end > 0 && limit - end < 3 && IsContinuation(text[end])) --end;
+  // More bytes in a row that go on with a character are none.
+  return text.substr(0, IsContinuation(text[end]) ? limit : end);
+}
 
 std::optional<size_t> FindInvalidUtf8(std::string_view text) {
   for (size_t at = 0; at < text.size();) {

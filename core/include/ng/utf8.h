@@ -17,6 +17,9 @@ namespace ng {
 // The offset of the first byte that is not part of a valid character, if there is one.
 std::optional<size_t> FindInvalidUtf8(std::string_view text);
 
+// The longest prefix of at most `limit` bytes that does not end within a character.
+std::string_view Utf8Prefix(std::string_view text, size_t limit);
+
 // `text` with every maximal invalid subpart replaced by U+FFFD.
 std::string ReplaceInvalidUtf8(std::string_view text);
 

@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "core/base/absl_view.h"
+#include "ng/utf8.h"
 
 namespace ng::jinja {
 namespace {
@@ -16,6 +17,9 @@ int DepthOf(const std::vector<Value>& items) {
   for (const Value& item : items) depth = std::max(depth, item.depth());
   return depth + 1;
 }
+
+// Errors show so many bytes of a text.
+constexpr size_t kLongestShown = 300;
 
 // So few keys are looked for one by one.
 constexpr size_t kFewKeys = 8;
@@ -58,21 +62,12 @@ bool JoinEqualKeys(Run& run, std::vector<std::pair<Value, Value>>* items, Places
   return true;
 }
 
-// A text, not too long, as errors show it.
-std::string Beginning(std::string_view text) {
-  std::string beginning(text.substr(0, 300));
-  // Not in the middle of a character.
-  while (text.size() > 300 && !beginning.empty() && (beginning.back() & 0x80) != 0) {
-    beginning.pop_back();
-  }
-  return beginning;
-}
-
 }  // namespace
 
 Value Run::Fail(std::string_view what) {
   if (status_.ok()) {
-    status_ = ModelFileError(absl::StrCat(name_, ": line ", line_, ": ", Beginning(what)));
+    status_ = ModelFileError(
+        absl::StrCat(name_, ": line ", line_, ": ", View(Utf8Prefix(what, kLongestShown))));
   }
   return {};
 }
@@ -80,7 +75,8 @@ Value Run::Fail(std::string_view what) {
 Value Run::Refuse(std::string_view what) {
   if (status_.ok()) {
     status_ = UsageError(absl::StrCat(
-        name_, ": line ", line_, ": the template refuses the conversation: ", Beginning(what)));
+        name_, ": line ", line_,
+        ": the template refuses the conversation: ", View(Utf8Prefix(what, kLongestShown))));
   }
   return {};
 }

@@ -111,6 +111,21 @@ TEST(Utf8Stream, GivesInvalidBytesAlikeHoweverTheyAreSplit) {
   }
 }
 
+TEST(Utf8Prefix, EndsBetweenCharacters) {
+  EXPECT_EQ(Utf8Prefix("abc", 3), "abc");
+  EXPECT_EQ(Utf8Prefix("abc", 2), "ab");
+  const std::string_view smile = "ab\xF0\x9F\x98\x80";
+  for (size_t limit = 2; limit < 6; ++limit) EXPECT_EQ(Utf8Prefix(smile, limit), "ab") << limit;
+  EXPECT_EQ(Utf8Prefix(smile, 6), smile);
+  EXPECT_EQ(Utf8Prefix("\xD1\x84\xD1\x84", 3), "\xD1\x84");
+  EXPECT_EQ(Utf8Prefix("\xD1\x84", 1), "");
+}
+
+TEST(Utf8Prefix, OfBytesThatAreNoTextIsAsLongAsItMay) {
+  const std::string bytes(9, '\x80');
+  EXPECT_EQ(Utf8Prefix(bytes, 6), std::string_view(bytes).substr(0, 6));
+}
+
 TEST(Utf8Stream, GivesACharacterWithItsLastByte) {
   Utf8Stream stream;
   EXPECT_EQ(stream.Push("\xF0"), "");

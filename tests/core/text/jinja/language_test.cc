@@ -16,7 +16,10 @@ namespace ng::jinja {
 namespace {
 
 using ::testing::AllOf;
+using ::testing::EndsWith;
 using ::testing::HasSubstr;
+using ::testing::Lt;
+using ::testing::SizeIs;
 using Json = nlohmann::ordered_json;
 
 absl::StatusOr<std::string> Rendered(const std::string& source, const Json& values = Json::object(),
@@ -131,6 +134,11 @@ TEST(Language, TellsAUsersFaultFromATemplates) {
   EXPECT_EQ(ExitCode(Rendered("{{ 1 + '' }}").status()), 3);
   EXPECT_EQ(ErrorOf("{{ raise_exception('one\ntwo') }}"),
             "t.jinja: line 1: the template refuses the conversation: one two");
+  // A long reason is cut between characters, of which each has two bytes here.
+  std::string reason;
+  for (int i = 0; i < 400; ++i) reason += "ф";
+  EXPECT_THAT(ErrorOf("{{ raise_exception('" + reason + "') }}"),
+              AllOf(HasSubstr("conversation: ф"), EndsWith("ф"), SizeIs(Lt(400U))));
 }
 
 TEST(Language, RefusesNumbersBeyond64Bits) {

@@ -1,12 +1,9 @@
 #include "core/model/files/model_file.h"
 
 #include <algorithm>
-#include <charconv>
 #include <filesystem>
 #include <limits>
 #include <optional>
-#include <set>
-#include <span>
 #include <system_error>
 #include <utility>
 
@@ -18,6 +15,7 @@
 #include "core/formats/mxfp4_source.h"
 #include "core/formats/safetensors.h"
 #include "core/formats/safetensors_index.h"
+#include "core/model/files/bind_tensors.h"
 #include "core/model/files/random_source.h"
 #include "core/model/gguf/gguf_families.h"
 #include "core/model/gguf/gguf_names.h"
@@ -30,174 +28,6 @@ namespace {
 
 // Of files of packed weights, which are no models by themselves (packed_weights.h).
 constexpr std::string_view kPackedEnding = ".ngw";
-
-// The layers that the file holds, from its tensors' names. Errors: a gap.
-absl::StatusOr<int64_t> CountLayers(const TensorSource& source, const Family& family) {
-  const std::string prefix(family.ShortName(family.layer_prefix));
-  std::set<int64_t> layers;
-  for (const TensorInfo& tensor : source.tensors()) {
-    const std::string_view name = family.ShortName(tensor.name);
-    if (!name.starts_with(prefix)) continue;
-    const char* begin = name.data() + prefix.size();
-    const char* end = name.data() + name.size();
-    int64_t layer = 0;
-    const auto [stop, error] = std::from_chars(begin, end, layer);
-    if (error == std::errc() && stop != end && *stop == '.' && layer >= 0) layers.insert(layer);
-  }
-  const auto count = static_cast<int64_t>(layers.size());
-  if (count > 0 && *layers.rbegin() != count - 1) {
-    int64_t missing = 0;
-    while (layers.count(missing) != 0) ++missing;
-    return ModelFileError(absl::StrCat(source.path(), ": has tensors of ", prefix, *layers.rbegin(),
-                                       " but none of ", prefix, missing));
-  }
-  return count;
-}
-
-// `says` is who names the count. The file may have so many layers more.
-absl::Status CheckLayerCount(const ModelFile& file, const Family& family, const std::string& says,
-                             int64_t n_further = 0) {
-  NG_ASSIGN_OR_RETURN(const int64_t n_layers, CountLayers(*file.source, family));
-  const int64_t n_said = file.spec.shape.n_layers;
-  if (n_layers == n_said || n_layers == n_said + n_further) return absl::OkStatus();
-  return ModelFileError(absl::StrCat(file.source->path(), ": holds ", n_layers, " layers, ", says,
-                                     " says ", file.spec.shape.n_layers));
-}
-
-// A value by itself may lie in a list of one (Gemma 4's layer_scalar), and the only row of a matrix
-// be a list (the gate of the shared expert in GGUF files of Qwen 1.5's and Qwen 3.5's mixtures), or
-// a list be such a row. A matrix in another list is no published model's.
-bool HoldTheSame(const std::vector<int64_t>& a, const std::vector<int64_t>& b) {
-  constexpr size_t kMatrix = 2;
-  const auto without_ones = [](const std::vector<int64_t>& shape) {
-    return std::span(std::ranges::find_if(shape, [](int64_t extent) { return extent != 1; }),
-                     shape.end());
-  };
-  return a == b || (a.size() <= kMatrix && b.size() <= kMatrix &&
-                    std::ranges::equal(without_ones(a), without_ones(b)));
-}
-
-absl::Status CheckTensor(const TensorSource& source, const TensorInfo& tensor,
-                         const std::vector<int64_t>& expected, const ModelSpec& spec) {
-  if (!HoldTheSame(tensor.shape, expected)) {
-    return ModelFileError(absl::StrCat(source.path(), ": tensor \"", tensor.name, "\" has shape ",
-                                       ShapeString(tensor.shape), ", must be ",
-                                       ShapeString(expected), " in this ", spec.family, " model"));
-  }
-  if (!IsWeightDType(tensor.dtype)) {
-    const std::string_view dtype = DTypeName(tensor.dtype);
-    return ModelFileError(absl::StrCat(source.path(), ": tensor \"", tensor.name, "\" is ",
-                                       absl::string_view(dtype.data(), dtype.size()),
-                                       ", must be F32, F16, BF16 or quantised"));
-  }
-  return absl::OkStatus();
-}
-
-class Binder {
- public:
-  Binder(const Family& family, ModelFile& file) : family_(family), file_(file) {}
-
-  absl::Status BindAll() {
-    absl::Status status;
-    ForEachTensor(family_, file_.spec, ExpertTensorsIn(*file_.source, family_, file_.spec),
-                  [&](const RoleName& entry, const TensorSite& at, const std::string& name) {
-                    if (status.ok()) status = Bind(entry, at, name);
-                  });
-    NG_RETURN_IF_ERROR(status);
-    if (file_.spec.head.tied) TieHead();
-    if (!missing_.empty()) return Missing();
-    for (const TensorInfo& tensor : file_.source->tensors()) {
-      if (bound_.count(&tensor) == 0) file_.unused.push_back(&tensor);
-    }
-    return absl::OkStatus();
-  }
-
- private:
-  // Of a mixture they may be thousands: those named are enough to see which kind is not there.
-  absl::Status Missing() const {
-    constexpr size_t kMostNamed = 12;
-    const auto named = std::span(missing_).first(std::min(kMostNamed, missing_.size()));
-    const size_t n_more = missing_.size() - named.size();
-    return ModelFileError(
-        absl::StrCat(file_.source->path(), ": missing ", missing_.size(),
-                     missing_.size() == 1 ? " tensor: " : " tensors: ", absl::StrJoin(named, ", "),
-                     n_more == 0 ? std::string() : absl::StrCat(" and ", n_more, " more")));
-  }
-
-  absl::Status Bind(const RoleName& entry, const TensorSite& at, const std::string& name) {
-    const TensorRole role = entry.role;
-    const TensorInfo* tensor = family_.FindIn(*file_.source, name);
-    if (tensor == nullptr && family_.biases_optional && IsAddedBias(role)) {
-      return absl::OkStatus();
-    }
-    if (tensor == nullptr) {
-      // One of two tied names is enough: TieHead looks.
-      const bool may_be_tied = role == TensorRole::kTokenEmbedding || role == TensorRole::kHead;
-      const bool said = !missing_.empty() && missing_.back() == name;  // of another of its parts
-      if (!said && !(file_.spec.head.tied && may_be_tied)) missing_.push_back(name);
-      return absl::OkStatus();
-    }
-    NG_RETURN_IF_ERROR(
-        CheckTensor(*file_.source, *tensor, StoredShape(entry, file_.spec, at.layer), file_.spec));
-    TensorBinding binding{role, at, tensor, entry.transposed};
-    binding.order = entry.order;
-    const bool is_qkv = role == TensorRole::kQkv || role == TensorRole::kQkvBias;
-    if (is_qkv && binding.order == StoredOrder::kPlain) binding.order = family_.qkv_order;
-    if (entry.n_slots > 0) {
-      binding.part = int64_t{at.layer} * entry.n_slots + entry.slot;
-      binding.n_parts = int64_t{file_.spec.shape.n_layers} * entry.n_slots;
-    }
-    if (entry.stacked()) {
-      binding.part = at.expert;
-      binding.n_parts = CopiesOf(role, file_.spec, at.layer);
-    }
-    if (role == TensorRole::kKvUp) {
-      BindHeads(binding);
-    } else {
-      file_.bindings.push_back(binding);
-    }
-    bound_.insert(tensor);
-    return absl::OkStatus();
-  }
-
-  // Of each head the rows of k, which are read as columns, and the rows of v.
-  void BindHeads(const TensorBinding& all) {
-    const auto& block = *file_.spec.Find(static_cast<size_t>(all.at.layer), Operation::kAttention);
-    const SelfAttentionSpec& attention = file_.spec.AttentionOf(block);
-    const int64_t n_k = attention.nope_dim();
-    const int64_t n_v = attention.value_dim();
-    for (int head = 0; head < attention.n_heads; ++head) {
-      TensorBinding rows = all;
-      rows.at.expert = head;
-      rows.part = head;
-      rows.n_parts = attention.n_heads;
-      rows.role = TensorRole::kKUp;
-      rows.transposed = true;
-      rows.rows = {0, n_k, n_k + n_v};
-      file_.bindings.push_back(rows);
-      rows.role = TensorRole::kVUp;
-      rows.transposed = false;
-      rows.rows = {n_k, n_v, n_k + n_v};
-      file_.bindings.push_back(rows);
-    }
-  }
-
-  void TieHead() {
-    const TensorInfo* embedding = file_.Find(TensorRole::kTokenEmbedding);
-    const TensorInfo* head = file_.Find(TensorRole::kHead);
-    file_.head_copy = embedding != nullptr && head != nullptr;
-    if (embedding != nullptr) return;
-    for (TensorBinding& binding : file_.bindings) {
-      if (binding.role == TensorRole::kHead) binding.role = TensorRole::kTokenEmbedding;
-    }
-    if (head == nullptr) missing_.push_back(family_.NameOf(family_.names[0], {}));
-  }
-
-  const Family& family_;
-  ModelFile& file_;
-  std::vector<std::string> missing_;
-  std::set<const TensorInfo*> bound_;
-};
 
 // Of end tokens. A negative id is no token, so it ends nothing: some files mean "none" by -1.
 constexpr Range<int64_t> kIds = {std::numeric_limits<int32_t>::min(),
@@ -346,88 +176,6 @@ absl::Status CheckConfigKeys(const JsonFields& config, const std::string& path,
   return keys.Unread(path, WithoutInertKeys(config.Unread(), family.model_type));
 }
 
-// Whether two tensors have the same bytes.
-absl::StatusOr<bool> AreAlike(const TensorSource& source, const TensorInfo& a,
-                              const TensorInfo& b) {
-  constexpr int64_t kPiece = int64_t{1} << 20;
-  if (a.dtype != b.dtype || a.n_bytes != b.n_bytes) return false;
-  std::vector<std::byte> of_a(static_cast<size_t>(std::min(kPiece, a.n_bytes)));
-  std::vector<std::byte> of_b(of_a.size());
-  for (int64_t at = 0; at < a.n_bytes; at += kPiece) {
-    const auto n = static_cast<size_t>(std::min(kPiece, a.n_bytes - at));
-    const std::span piece_a = std::span(of_a).first(n);
-    const std::span piece_b = std::span(of_b).first(n);
-    NG_RETURN_IF_ERROR(source.ReadAt(a, at, piece_a));
-    NG_RETURN_IF_ERROR(source.ReadAt(b, at, piece_b));
-    if (!std::ranges::equal(piece_a, piece_b)) return false;
-  }
-  return true;
-}
-
-// A head that is called tied and is another tensor than the embedding is the head, as in
-// transformers.
-absl::Status UntieHead(const KeyPolicy& keys, ModelFile* file) {
-  if (!file->head_copy) return absl::OkStatus();
-  const TensorInfo& embedding = *file->Find(TensorRole::kTokenEmbedding);
-  const TensorInfo& head = *file->Find(TensorRole::kHead);
-  NG_ASSIGN_OR_RETURN(const bool alike, AreAlike(*file->source, embedding, head));
-  if (alike) return absl::OkStatus();
-  file->spec.head.tied = file->head_copy = false;
-  return keys.Doubt(absl::StrCat(file->source->path(), ": tensor \"", head.name,
-                                 "\" differs from \"", embedding.name,
-                                 "\", which it is tied to by the config; it is taken as it is"));
-}
-
-bool IsOfFurtherLayer(const TensorInfo& tensor, const ModelSpec& spec, const Family& family,
-                      int64_t n_further) {
-  const int64_t n_layers = spec.shape.n_layers;
-  for (int64_t layer = n_layers; layer < n_layers + n_further; ++layer) {
-    const std::string prefix = absl::StrCat(family.layer_prefix, layer, ".");
-    if (family.ShortName(tensor.name).starts_with(family.ShortName(prefix))) return true;
-  }
-  return false;
-}
-
-// Some files hold the matrices of keys and values also of layers that read another's.
-bool IsOfSharedKeys(const TensorInfo& tensor, const ModelSpec& spec, const Family& family) {
-  constexpr TensorRole kRoles[] = {TensorRole::kK, TensorRole::kV, TensorRole::kKNorm,
-                                   TensorRole::kKBias, TensorRole::kVBias};
-  for (const int layer : spec.LayersWith(Operation::kAttention)) {
-    const BlockSpec& block = *spec.Find(static_cast<size_t>(layer), Operation::kAttention);
-    if (spec.AttentionOf(block).has_keys()) continue;
-    for (const RoleName& entry : family.names) {
-      if (std::ranges::count(kRoles, entry.role) == 0) continue;
-      const std::string name = family.NameOf(entry, {layer});
-      if (family.ShortName(name) == family.ShortName(tensor.name)) return true;
-    }
-  }
-  return false;
-}
-
-// Whether a run never asks for it.
-bool IsUnasked(const TensorInfo& tensor, const ModelSpec& spec, const Family& family,
-               int64_t n_further) {
-  return IsOfFurtherLayer(tensor, spec, family, n_further) || IsOfSharedKeys(tensor, spec, family);
-}
-
-// Nothing is computed with them, so the model may be another than its files were made for.
-absl::Status CheckUnusedTensors(const ModelFile& file, const Family& family, int64_t n_further,
-                                const KeyPolicy& keys) {
-  constexpr size_t kShown = 3;
-  std::vector<std::string> names;
-  for (const TensorInfo* tensor : file.unused) {
-    if (IsInertTensor(tensor->name) || IsUnasked(*tensor, file.spec, family, n_further)) continue;
-    names.push_back(tensor->name);
-  }
-  if (names.empty()) return absl::OkStatus();
-  const size_t count = names.size();
-  names.resize(std::min(count, kShown));
-  return keys.Doubt(absl::StrCat(file.source->path(), ": ", count,
-                                 count == 1 ? " tensor has" : " tensors have", " no place in a ",
-                                 file.spec.family, " model: ", absl::StrJoin(names, ", "),
-                                 count > kShown ? ", ..." : ""));
-}
-
 // Layers that predict further tokens, which nobody asks for.
 absl::StatusOr<int64_t> ReadFurtherLayers(const JsonFields& config, const Family& family) {
   const std::string_view key = family.n_further_layers;
@@ -485,7 +233,7 @@ absl::StatusOr<ModelFile> OpenFolder(const std::string& path, KeyPolicy& keys) {
   } else {
     NG_RETURN_IF_ERROR(CheckLayerCount(file, *family, config_path, n_further));
   }
-  NG_RETURN_IF_ERROR(Binder(*family, file).BindAll());
+  NG_RETURN_IF_ERROR(BindTensors(*family, &file));
   if (family->unties_head) NG_RETURN_IF_ERROR(UntieHead(keys, &file));
   NG_RETURN_IF_ERROR(CheckConfigKeys(config, config_path, *family, keys));
   NG_RETURN_IF_ERROR(CheckUnusedTensors(file, *family, n_further, keys));
@@ -521,7 +269,7 @@ absl::StatusOr<ModelFile> OpenGgufModel(const std::string& path, KeyPolicy& keys
                                      model->n_further_layers));
   NG_RETURN_IF_ERROR(ReadGgufEosIds(metadata, &file));
   NG_ASSIGN_OR_RETURN(file.sampling, ReadGgufSampling(metadata, path));
-  NG_RETURN_IF_ERROR(Binder(family, file).BindAll());
+  NG_RETURN_IF_ERROR(BindTensors(family, &file));
   for (const TensorInfo* tensor : file.unused) {
     if (IsUnaskedGgufTensor(tensor->name)) continue;
     if (IsUnasked(*tensor, file.spec, family, model->n_further_layers)) continue;
@@ -594,7 +342,7 @@ absl::StatusOr<ModelFile> OpenRandomModel(const std::string& config_path, KeyPol
   NG_ASSIGN_OR_RETURN(file.spec, family->read_spec(config, config_path));
   file.spec.family = family->model_type;
   NG_ASSIGN_OR_RETURN(file.source, MakeRandomSource(*family, file.spec, config, config_path));
-  NG_RETURN_IF_ERROR(Binder(*family, file).BindAll());
+  NG_RETURN_IF_ERROR(BindTensors(*family, &file));
   NG_RETURN_IF_ERROR(CheckConfigKeys(config, config_path, *family, keys));
   return file;
 }

@@ -71,6 +71,7 @@ OptionGroup AboutGroup() {
                    "a line on stderr for each phase; with --dry-run what becomes of each tensor");
   about.options.add_options()                                                  //
       ("list-plugins", "every plugin that is found, with its options")         //
+      ("list-models", "the models of this machine that go by a name")          //
       ("print-config", "all config keys with their values, as a config file")  //
       ("dry-run", "check everything and print the plan; compute nothing");
   return about;
@@ -104,6 +105,7 @@ absl::Status ParseIndexList(std::string_view option, const std::string& text,
 absl::Status ReadQuestions(const po::variables_map& values, CommandLine* line) {
   line->about = ReadAbout(values);
   line->list_plugins = values.count("list-plugins") != 0;
+  line->list_models = values.count("list-models") != 0;
   line->print_config = values.count("print-config") != 0;
   line->dry_run = values.count("dry-run") != 0;
   line->reads_pipe = !line->chat && !line->dry_run;
@@ -273,7 +275,8 @@ bool ChatIsMeant(const CommandLine& line) {
   const bool writes = !line.steps.empty() || !line.save.empty() || !line.record.empty() ||
                       !line.view.empty() || !line.load_cache.empty() || !line.save_cache.empty() ||
                       !line.trace_layers.empty();
-  const bool asks = line.about.asked() || line.list_plugins || line.print_config || line.dry_run;
+  const bool asks = line.about.asked() || line.list_plugins || line.list_models ||
+                    line.print_config || line.dry_run;
   return isatty(STDIN_FILENO) != 0 && isatty(STDOUT_FILENO) != 0 && !line.given() && !asks &&
          !writes && line.replay.empty();
 }

@@ -22,6 +22,7 @@ struct CommandLine : PromptOptions {
   About about;
   bool help_all = false;  // --help all
   bool list_plugins = false;
+  bool list_models = false;
   bool print_config = false;
   bool dry_run = false;
 

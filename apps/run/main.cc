@@ -26,6 +26,7 @@
 #include "apps/run/chat/terminal_chat.h"
 #include "apps/run/command_line.h"
 #include "apps/run/habits.h"
+#include "apps/run/list_models.h"
 #include "apps/run/list_plugins.h"
 #include "apps/run/outputs.h"
 #include "apps/run/ranks.h"
@@ -47,6 +48,7 @@ constexpr const char* kName = "ng-run";
 std::optional<absl::Status> Inform(const CommandLine& line, const EngineOptions& options) {
   if (line.about.version) return WriteStdout(VersionText(kName));
   if (line.list_plugins) return ListPlugins(options);
+  if (line.list_models) return ListModels(options, line.jsonl);
   if (line.about.help && !line.help_all) return WriteStdout(ShortHelp(HelpColumns()));
   if (!line.about.help && !line.print_config) return AnswerAbout(line.about, TheManual(), options);
   const absl::StatusOr<Config> config = Engine::ReadConfig(options);

@@ -43,8 +43,12 @@ struct CoreKey {
 };
 
 constexpr CoreKey kTable[] = {
-    {TextOption("model.path", "", "folder with config.json and model.safetensors, or a GGUF file"),
+    {TextOption("model.path", "",
+                "folder with config.json and model.safetensors, or a GGUF file; or the name of a "
+                "model that is on this machine, ORG/NAME or NAME:TAG (ng-run --list-models)"),
      ConfigForm::kPath},
+    {TextOption("model.folders", "", "more folders whose models go by their names"),
+     ConfigForm::kPathList},
     {ChoiceOption("model.weights", "auto", "auto|f32|bf16|f16|int8|int4|mxfp4",
                   "type the weights are held in; auto: the file's own")},
     {TextOption("model.packed", "",

@@ -95,14 +95,20 @@ class Header {
         cursor_(file, kMostHeaderBytes) {}
 
   absl::Status Read() {
-    NG_RETURN_IF_ERROR(ReadMagic());
-    NG_ASSIGN_OR_RETURN(const uint64_t n_tensors,
-                        Count("tensor count", {kLeastTensor, kMostTensors}));
-    NG_ASSIGN_OR_RETURN(const uint64_t n_values,
-                        Count("key-value count", {kLeastKeyValue, kMostKeyValues}));
-    for (uint64_t i = 0; i < n_values; ++i) NG_RETURN_IF_ERROR(ReadKeyValue());
-    for (uint64_t i = 0; i < n_tensors; ++i) NG_RETURN_IF_ERROR(ReadTensor());
+    NG_RETURN_IF_ERROR(ReadCounts());
+    for (uint64_t i = 0; i < n_values_; ++i) NG_RETURN_IF_ERROR(ReadKeyValue());
+    for (uint64_t i = 0; i < n_tensors_; ++i) NG_RETURN_IF_ERROR(ReadTensor());
     return PlaceTensors();
+  }
+
+  // Key-values up to this one, of the first few.
+  absl::Status ReadUpTo(std::string_view key) {
+    constexpr uint64_t kFew = 16;
+    NG_RETURN_IF_ERROR(ReadCounts());
+    for (uint64_t i = 0; i < std::min(n_values_, kFew) && !metadata.fields().Has(key); ++i) {
+      NG_RETURN_IF_ERROR(ReadKeyValue());
+    }
+    return absl::OkStatus();
   }
 
   GgufMetadata metadata;
@@ -112,6 +118,13 @@ class Header {
  private:
   absl::Status Refuse(std::string_view reason) const {
     return ModelFileError(absl::StrCat(path_, ": ", View(reason)));
+  }
+
+  absl::Status ReadCounts() {
+    NG_RETURN_IF_ERROR(ReadMagic());
+    NG_ASSIGN_OR_RETURN(n_tensors_, Count("tensor count", {kLeastTensor, kMostTensors}));
+    NG_ASSIGN_OR_RETURN(n_values_, Count("key-value count", {kLeastKeyValue, kMostKeyValues}));
+    return absl::OkStatus();
   }
 
   absl::Status ReadMagic() {
@@ -349,6 +362,8 @@ class Header {
 
   std::string path_;
   int64_t file_bytes_;
+  uint64_t n_tensors_ = 0;
+  uint64_t n_values_ = 0;
   FileCursor cursor_;
   std::set<std::string> names_;
 };
@@ -361,6 +376,15 @@ absl::StatusOr<bool> IsGguf(const InputFile& file) {
   if (file.size() < std::ssize(magic)) return false;
   NG_RETURN_IF_ERROR(file.ReadAt(0, std::as_writable_bytes(std::span(magic))));
   return magic == kMagic;
+}
+
+std::string GgufArchitecture(const std::string& path) {
+  constexpr const char* kKey = "general.architecture";
+  const absl::StatusOr<InputFile> file = InputFile::Open(path);
+  if (!file.ok()) return {};
+  Header header(*file);
+  if (!header.ReadUpTo(kKey).ok()) return {};
+  return header.metadata.fields().OptionalText(kKey).value_or(std::nullopt).value_or("");
 }
 
 absl::StatusOr<GgufFile> OpenGguf(const std::string& path) {

@@ -102,6 +102,10 @@ struct GgufFile {
 // cannot be read.
 absl::StatusOr<bool> IsGguf(const InputFile& file);
 
+// What a file calls its model's architecture, "llama", read from its first few key-values; empty
+// where it does not say so there, or is no GGUF file.
+std::string GgufArchitecture(const std::string& path);
+
 // Opens a file; and where it is the first of several that hold a model ("x-00001-of-00003.gguf"),
 // the others beside it: the key-values are those of the first. Memory: the key-values and the
 // tensors' names and shapes; the header has at most 100,000,000 bytes. Errors: ModelFileError

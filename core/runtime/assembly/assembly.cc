@@ -369,7 +369,13 @@ absl::Status Fill(const EngineOptions& options, PlannedRank planned, Assembly& a
   const Config& config = assembly.config();
   KeyPolicy keys(config.Bool("model.strict"), config.Names("model.ignore_keys"),
                  [&](std::string_view warning) { assembly.warnings.Add(warning); });
-  NG_ASSIGN_OR_RETURN(assembly.model, OpenModelOf(config, options.random_weights, keys));
+  absl::StatusOr<ModelFile> model = OpenModelOf(config, options.random_weights, keys);
+  const NameOfModel& named = assembly.selection.named;
+  if (!model.ok() && !named.unknown.empty()) {
+    return ModelFileError(absl::StrCat(model.status().message(), named.unknown));
+  }
+  NG_ASSIGN_OR_RETURN(assembly.model, std::move(model));
+  if (!named.sampling.values.empty()) assembly.model.sampling = named.sampling;
   NG_RETURN_IF_ERROR(ChooseLength(config, &assembly.model));
   NG_RETURN_IF_ERROR(assembly.FindGroup(options.plan_ranks, planned));
   if (!assembly.model.sampling.values.empty()) {

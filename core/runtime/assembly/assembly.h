@@ -21,6 +21,7 @@
 #include "core/model/weights/weight_types.h"
 #include "core/plugin/cache_groups.h"
 #include "core/plugin/loader.h"
+#include "core/runtime/assembly/named_model.h"
 #include "core/runtime/assembly/part_factory.h"
 #include "core/runtime/assembly/request_samplers.h"
 #include "core/runtime/watch/probe_chain.h"
@@ -57,6 +58,7 @@ struct Selection {
   std::optional<LoadedPlugin> drafter;
   LoadedPlugin fabric;
   std::vector<UnusedOption> unused_options;
+  NameOfModel named;
   // What the plugins are looked up in, and every entry of the config: for PartFactory.
   PluginHost host;
   std::vector<ConfigEntry> entries;

@@ -216,8 +216,13 @@ absl::StatusOr<Selection> SelectForModel(const EngineOptions& options) {
 absl::StatusOr<Selection> SelectPlugins(const EngineOptions& options,
                                         const SamplingSuggestions& suggestions) {
   NG_ASSIGN_OR_RETURN(std::vector<ConfigEntry> entries, ReadEntries(options));
+  NG_ASSIGN_OR_RETURN(NameOfModel named, ResolveModelName(&entries));
   NG_ASSIGN_OR_RETURN(PluginHost host, Scan(entries, options.plugins));
-  return SelectFrom(std::move(entries), std::move(host), suggestions);
+  NG_ASSIGN_OR_RETURN(Selection selection,
+                      SelectFrom(std::move(entries), std::move(host),
+                                 named.sampling.values.empty() ? suggestions : named.sampling));
+  selection.named = std::move(named);
+  return selection;
 }
 
 absl::StatusOr<Selection> SelectAgain(const Selection& before, std::vector<ConfigEntry> added,
@@ -226,6 +231,7 @@ absl::StatusOr<Selection> SelectAgain(const Selection& before, std::vector<Confi
   entries.insert(entries.end(), added.begin(), added.end());
   NG_ASSIGN_OR_RETURN(Selection selection,
                       SelectFrom(std::move(entries), before.host, suggestions));
+  selection.named = before.named;
   selection.opened = before.opened;
   selection.added = std::move(added);
   return selection;

@@ -35,6 +35,7 @@ std::string BuildError(std::string_view ini, const std::vector<std::string>& ove
 TEST(CoreConfigKeys, AreTheDocumentedOnesWithTheirDefaults) {
   const std::vector<std::pair<std::string, std::string>> expected = {
       {"model.path", ""},
+      {"model.folders", ""},
       {"model.weights", "auto"},
       {"model.packed", ""},
       {"model.load", "with_prompt"},

@@ -1,0 +1,24 @@
+// The models in a folder, as names, sizes and links tell: none is opened.
+#ifndef NG_CORE_MODEL_NAMES_FOLDER_MODELS_H_
+#define NG_CORE_MODEL_NAMES_FOLDER_MODELS_H_
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/model/names/found_model.h"
+
+namespace ng {
+
+// The models in `folder` and, down to `depth` levels, in the folders in it, by path: each folder
+// with a config.json and weights, and each GGUF file (of several that hold one model the first). A
+// model's `base` is the path of its folder in `folder`, empty for `folder` itself. A model of which
+// a file is missing has a fault. A folder that is not there has none.
+std::vector<FoundModel> ModelsIn(const std::string& folder, int depth);
+
+// What a file's name says of its weights: "Q4_K_M" of "qwen3-0.6b-q4_k_m.gguf"; empty: nothing.
+std::string QuantOf(std::string_view file);
+
+}  // namespace ng
+
+#endif  // NG_CORE_MODEL_NAMES_FOLDER_MODELS_H_

@@ -1,0 +1,40 @@
+// The models that have names (ng/named_models.h), and the one that a name means.
+//
+// Thread: pure functions, but for the environment and the files.
+#ifndef NG_CORE_MODEL_NAMES_MODEL_NAMES_H_
+#define NG_CORE_MODEL_NAMES_MODEL_NAMES_H_
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/model/names/found_model.h"
+#include "ng/status.h"
+
+namespace ng {
+
+// A folder that is looked through.
+struct ModelPlace {
+  std::string source;  // as in NamedModel
+  std::string folder;
+};
+
+// Where this user's programs keep models, in the order of the search, and then `folders`. The
+// environment counts as it does for these programs: HF_HUB_CACHE, HF_HOME, OLLAMA_MODELS,
+// LLAMA_CACHE, XDG_CACHE_HOME, HOME.
+std::vector<ModelPlace> ModelPlaces(const std::vector<std::string>& folders);
+
+std::vector<FoundModel> ModelsOf(const ModelPlace& place);
+
+// Whether a text can be a name: it does not begin as a path does ("/", "./", "../", "~").
+bool CanBeModelName(std::string_view text);
+
+// The model that a name means: of the first place that has such a one. Nothing where none has.
+// Errors: UsageError: several have this name, which lists them; ModelFileError: it has a fault.
+absl::StatusOr<std::optional<FoundModel>> FindModel(const std::string& name,
+                                                    const std::vector<ModelPlace>& places);
+
+}  // namespace ng
+
+#endif  // NG_CORE_MODEL_NAMES_MODEL_NAMES_H_

@@ -1,0 +1,169 @@
+#include "core/model/names/ollama_store.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <system_error>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
+#include "core/base/absl_view.h"
+#include "core/base/file.h"
+#include "core/formats/json.h"
+
+namespace ng {
+namespace {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::json;
+
+constexpr std::string_view kHost = "registry.ollama.ai/";
+constexpr std::string_view kOwner = "library/";
+constexpr std::string_view kMediaType = "application/vnd.ollama.image.";
+
+std::string TextAt(const Json& object, const char* key) {
+  if (!object.is_object()) return {};
+  const auto found = object.find(key);
+  return found != object.end() && found->is_string() ? found->get<std::string>() : std::string();
+}
+
+// The file of a part; older versions have a colon in its name.
+std::string BlobOf(const fs::path& store, const Json& part) {
+  const std::string digest = TextAt(part, "digest");
+  if (digest.empty() || digest.find('/') != digest.npos) return {};
+  std::error_code error;
+  const fs::path older = store / "blobs" / digest;
+  if (fs::exists(older, error)) return older.string();
+  return (store / "blobs" / absl::StrReplaceAll(digest, {{":", "-"}})).string();
+}
+
+void SetFault(std::string fault, FoundModel* model) {
+  if (model->shown.fault.empty()) model->shown.fault = std::move(fault);
+}
+
+void TakePart(const fs::path& store, const Json& part, FoundModel* model) {
+  const std::string type = TextAt(part, "mediaType");
+  if (!type.starts_with(kMediaType)) return;
+  const std::string_view kind = std::string_view(type).substr(kMediaType.size());
+  const std::string blob = BlobOf(store, part);
+  if (kind == "model") {
+    if (!model->shown.path.empty()) SetFault("has several files of weights", model);
+    std::error_code error;
+    const uintmax_t bytes = fs::file_size(blob, error);
+    if (error) SetFault(absl::StrCat(blob, " is missing"), model);
+    model->shown.bytes = error ? 0 : static_cast<int64_t>(bytes);
+    model->shown.path = blob;
+  } else if (kind == "adapter") {
+    SetFault("has an adapter, which ng cannot apply", model);
+  } else if (kind == "params") {
+    model->parameters = blob;
+  } else if (kind == "system") {
+    model->system = blob;
+  }
+}
+
+FoundModel ReadManifest(const fs::path& store, const fs::path& manifest) {
+  FoundModel model;
+  const absl::StatusOr<JsonDocument> document = ReadJsonFile(manifest.string());
+  if (!document.ok()) {
+    model.shown.fault = std::string(document.status().message());
+    return model;
+  }
+  const Json& json = **document;
+  const auto layers = json.is_object() ? json.find("layers") : json.end();
+  if (json.is_object() && layers != json.end() && layers->is_array()) {
+    for (const Json& part : *layers) TakePart(store, part, &model);
+  }
+  if (model.shown.path.empty())
+    SetFault(absl::StrCat(manifest.string(), ": names no weights"), &model);
+  if (json.is_object() && json.contains("config")) {
+    const absl::StatusOr<JsonDocument> config = ReadJsonFile(BlobOf(store, json["config"]));
+    if (config.ok()) {
+      model.shown.family = TextAt(**config, "model_family");
+      model.shown.type = TextAt(**config, "file_type");
+    }
+  }
+  return model;
+}
+
+std::string BaseOf(const std::string& path) {
+  std::string_view base = path;
+  if (!base.starts_with(kHost)) return path;
+  base.remove_prefix(kHost.size());
+  if (base.starts_with(kOwner)) base.remove_prefix(kOwner.size());
+  return std::string(base);
+}
+
+void AddModels(const fs::path& store, const fs::path& folder, const std::string& base, int depth,
+               std::vector<FoundModel>* models) {
+  std::error_code error;
+  std::vector<fs::path> paths;
+  for (fs::directory_iterator at(folder, error), end; !error && at != end; at.increment(error)) {
+    paths.push_back(at->path());
+  }
+  std::ranges::sort(paths);
+  for (const fs::path& path : paths) {
+    const std::string name = path.filename().string();
+    if (depth > 0) {
+      if (fs::is_directory(path, error)) {
+        AddModels(store, path, base.empty() ? name : absl::StrCat(base, "/", name), depth - 1,
+                  models);
+      }
+    } else if (!name.starts_with('.')) {
+      FoundModel model = ReadManifest(store, path);
+      model.base = BaseOf(base);
+      model.tag = name;
+      if (model.shown.path.empty()) model.shown.path = path.string();
+      models->push_back(std::move(model));
+    }
+  }
+}
+
+ConfigEntry Default(const char* key, std::string text, std::string origin) {
+  return {key, std::move(text), {ConfigOrigin::Kind::kModel, std::move(origin), 0}};
+}
+
+}  // namespace
+
+std::vector<FoundModel> ModelsOfOllama(const std::string& folder) {
+  constexpr int kLevels = 3;  // host, owner, name
+  std::vector<FoundModel> models;
+  AddModels(folder, fs::path(folder) / "manifests", "", kLevels, &models);
+  return models;
+}
+
+absl::StatusOr<OllamaDefaults> ReadOllamaDefaults(const FoundModel& model) {
+  constexpr int64_t kMostBytes = int64_t{1} << 20;
+  // What is no sampler's; the other keys are those of a generation_config.json, but for one. Of the
+  // context (num_ctx) there is what the model and the memory have.
+  constexpr std::pair<const char*, const char*> kKeys[] = {{"num_predict", "run.max_new_tokens"},
+                                                           {"seed", "sampler.seed"}};
+  OllamaDefaults defaults;
+  const std::string of = absl::StrCat(NameOf(model), " in Ollama's store");
+  if (!model.system.empty()) {
+    NG_ASSIGN_OR_RETURN(std::string system, ReadWholeFile(model.system, kMostBytes));
+    if (!system.empty()) defaults.entries.push_back(Default("run.system", std::move(system), of));
+  }
+  if (model.parameters.empty()) return defaults;
+  NG_ASSIGN_OR_RETURN(JsonDocument parameters, ReadJsonFile(model.parameters));
+  if (!parameters->is_object()) {
+    return ModelFileError(absl::StrCat(model.parameters, ": must be a JSON object"));
+  }
+  for (const auto& [name, key] : kKeys) {
+    const auto found = parameters->find(name);
+    const bool given = found != parameters->end() && found->is_number_integer();
+    if (!given || found->get<int64_t>() < -1) continue;
+    const std::string origin = absl::StrCat(of, ": \"", name, "\"");
+    defaults.entries.push_back(Default(key, found->dump(), origin));
+  }
+  if (const auto found = parameters->find("repeat_penalty"); found != parameters->end()) {
+    (*parameters)["repetition_penalty"] = Json(*found);
+  }
+  NG_ASSIGN_OR_RETURN(const JsonFields fields, JsonFields::Of(*parameters, model.parameters));
+  constexpr int64_t kAnyVocabulary = int64_t{1} << 31;
+  NG_ASSIGN_OR_RETURN(defaults.sampling,
+                      ReadSuggestedSampling(fields, model.parameters, kAnyVocabulary));
+  return defaults;
+}
+
+}  // namespace ng

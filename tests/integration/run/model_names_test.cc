@@ -1,0 +1,153 @@
+// ng-run with a model's name in place of its path.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "tests/integration/run_support.h"
+#include "tests/support/temp_dir.h"
+
+namespace ng::test {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+constexpr char kFolder[] = NG_SOURCE_DIR "/tests/data/golden/llama/tied_gqa";
+constexpr char kGguf[] = NG_SOURCE_DIR "/tests/data/golden/gguf/llama/model-Q4_0.gguf";
+
+// A home with a model of each kind of place.
+class ModelNames : public ::testing::Test {
+ protected:
+  ModelNames() {
+    const fs::path snapshot = Folder(".cache/huggingface/hub/models--org--tiny/snapshots/abcd");
+    for (const auto& file : fs::directory_iterator(kFolder)) {
+      fs::create_symlink(file.path(), snapshot / file.path().filename());
+    }
+    const fs::path broken = Folder(".cache/huggingface/hub/models--org--gone/snapshots/abcd");
+    fs::create_symlink(fs::path(kFolder) / "config.json", broken / "config.json");
+    fs::create_symlink("nowhere", broken / "model.safetensors");
+
+    Folder(".ollama/models/manifests/registry.ollama.ai/library/llama");
+    home_.Write(".ollama/models/manifests/registry.ollama.ai/library/llama/tiny", R"({"layers": [
+        {"mediaType": "application/vnd.ollama.image.model", "digest": "sha256:a"},
+        {"mediaType": "application/vnd.ollama.image.system", "digest": "sha256:b"},
+        {"mediaType": "application/vnd.ollama.image.params", "digest": "sha256:c"}]})");
+    const fs::path blobs = Folder(".ollama/models/blobs");
+    fs::create_symlink(kGguf, blobs / "sha256-a");
+    home_.Write(".ollama/models/blobs/sha256-b", "Be brief.");
+    home_.Write(".ollama/models/blobs/sha256-c", R"({"temperature": 0.25, "num_predict": 3})");
+
+    fs::create_symlink(kGguf, Folder("models/mine") / "mine-Q4_0.gguf");
+  }
+
+  fs::path Folder(const std::string& name) {
+    fs::create_directories(home_.File(name));
+    return home_.File(name);
+  }
+
+  // Runs ng-run for a user whose home is this folder.
+  static Result RunIn(const std::string& home, const Arguments& arguments) {
+    Command command;
+    command.program = "ng-run";
+    command.arguments = arguments;
+    command.environment = {absl::StrCat("HOME=", home),
+                           "XDG_CACHE_HOME=",
+                           "HF_HOME=",
+                           "HF_HUB_CACHE=",
+                           "OLLAMA_MODELS=",
+                           "LLAMA_CACHE="};
+    return ng::test::Run(command);
+  }
+
+  Result RunAtHome(const Arguments& arguments) const { return RunIn(home_.path(), arguments); }
+
+  TempDir home_;
+};
+
+TEST_F(ModelNames, RunAsTheirPathsDo) {
+  const Result by_path = NgRun(Greedy(kFolder, "1 2 3", 6));
+  ASSERT_EQ(by_path.exit_code, 0) << by_path.err;
+  EXPECT_EQ(RunAtHome(Greedy("org/tiny", "1 2 3", 6)).out, by_path.out);
+  EXPECT_EQ(RunAtHome(Greedy("Org/Tiny@abcd", "1 2 3", 6)).out, by_path.out);
+
+  const Result of_gguf = NgRun(Greedy(kGguf, "1 2 3", 6));
+  ASSERT_EQ(of_gguf.exit_code, 0) << of_gguf.err;
+  EXPECT_EQ(RunAtHome(Greedy("llama:tiny", "1 2 3", 6)).out, of_gguf.out);
+  EXPECT_EQ(RunAtHome(Greedy("mine", "1 2 3", 6) +
+                      Arguments{absl::StrCat("--model.folders=", home_.File("models"))})
+                .out,
+            of_gguf.out);
+}
+
+TEST_F(ModelNames, MayStandInAConfig) {
+  const std::string config = home_.Write("my.ini", "[model]\npath = org/tiny\n");
+  const Result result = RunAtHome({"--config", config, "--print-config"});
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_THAT(result.out,
+              AllOf(HasSubstr("models--org--tiny/snapshots/abcd"), HasSubstr("model = org/tiny")));
+}
+
+TEST_F(ModelNames, AreNotLookedForWhereThereIsSuchAPath) {
+  const std::string config = home_.Write("my.ini", "[model]\npath = org/tiny\n");
+  fs::create_directory_symlink(kFolder, Folder("org") / "tiny");
+  const Result result = RunAtHome({"--config", config, "--print-config"});
+  EXPECT_THAT(result.out, HasSubstr(home_.File("org/tiny")));
+}
+
+TEST_F(ModelNames, BringWhatOllamaWouldRunThemWith) {
+  const Result result = RunAtHome({"-m", "llama:tiny", "--print-config"});
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_THAT(result.out, AllOf(HasSubstr("system = Be brief."), HasSubstr("max_new_tokens = 3"),
+                                HasSubstr("value = 0.25")));
+  // What the user says counts, and they may want none of it.
+  EXPECT_THAT(RunAtHome({"-m", "llama:tiny", "--print-config", "--temp=0.5"}).out,
+              HasSubstr("value = 0.5"));
+  EXPECT_THAT(RunAtHome({"-m", "llama:tiny", "--print-config", "--run.model_defaults=false"}).out,
+              Not(HasSubstr("Be brief.")));
+}
+
+TEST_F(ModelNames, ThatNobodyKnowsAreSaid) {
+  ExpectError(RunAtHome(Greedy("org/other", "1", 1)), 3,
+              {"org/other: No such file or directory",
+               "no model is known by the name org/other (ng-run --list-models"});
+  ExpectError(RunAtHome(Greedy("org/gone", "1", 1)), 3,
+              {"org/gone", "model.safetensors is a link that leads nowhere"});
+  ExpectError(RunAtHome(Greedy("./org/tiny", "1", 1)), 3, {"org/tiny: No such file or directory"});
+}
+
+TEST_F(ModelNames, AreListed) {
+  const Arguments list = {"--list-models", absl::StrCat("--model.folders=", home_.File("models"))};
+  const Result text = RunAtHome(list);
+  ASSERT_EQ(text.exit_code, 0) << text.err;
+  EXPECT_THAT(text.out, HasSubstr("org/gone is broken: model.safetensors is a link"));
+
+  const Result result = RunAtHome(list + Arguments{"--output=jsonl"});
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  std::vector<std::string> lines;
+  for (const Json& line : JsonLines(result.out)) {
+    lines.push_back(absl::StrCat(
+        line["name"].get<std::string>(), " ", line["source"].get<std::string>(), " ",
+        line["family"].get<std::string>(), " ", line["fits"].get<bool>() ? "fits" : "not"));
+  }
+  EXPECT_THAT(lines,
+              ElementsAre("org/gone huggingface llama not", "org/tiny huggingface llama fits",
+                          "llama:tiny ollama  fits", "mine:Q4_0 folder llama fits"));
+  EXPECT_EQ(
+      Keys(JsonLines(result.out).back()),
+      (std::vector<std::string>{"name", "path", "source", "family", "type", "bytes", "fits"}));
+}
+
+TEST_F(ModelNames, OfNobodyAreListedAsNone) {
+  const Result result = RunIn(Folder("empty"), {"--list-models"});
+  EXPECT_EQ(result.exit_code, 0);
+  EXPECT_EQ(result.out, "No model with a name was found.\n");
+}
+
+}  // namespace
+}  // namespace ng::test

@@ -24,6 +24,7 @@
 #include "ng/chat_template.h"
 #include "ng/engine.h"
 #include "ng/json.h"
+#include "ng/named_models.h"
 #include "ng/status.h"
 #include "ng/tokenizer.h"
 
@@ -177,7 +178,8 @@ absl::Status PrintConversation(const Tokenizer& tokenizer, const CommandLine& li
   return printed;
 }
 
-absl::Status Run(const CommandLine& line, const EngineOptions& options) {
+absl::Status Run(CommandLine line, const EngineOptions& options) {
+  NG_ASSIGN_OR_RETURN(line.tokenizer, PathOfModel(line.tokenizer));
   NG_ASSIGN_OR_RETURN(const std::unique_ptr<Tokenizer> tokenizer,
                       OpenTokenizer(line.tokenizer, options.warning));
   if (line.action >= Action::kChat) return PrintConversation(*tokenizer, line, options.stop);

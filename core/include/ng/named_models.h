@@ -37,6 +37,11 @@ struct NamedModel {
 // All of them, in the order above and by name; those that are broken too. [any thread]
 std::vector<NamedModel> FindNamedModels(const Config& config);
 
+// The path of what `text` names, for a program without a config: itself where it is a path, or where
+// no model goes by it. Errors: UsageError: several models have this name; ModelFileError: the one
+// that has it is broken.
+absl::StatusOr<std::string> PathOfModel(const std::string& text);
+
 }  // namespace ng
 #pragma GCC visibility pop
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
-#include <iterator>
+#include <system_error>
 #include <utility>
 
 #include "absl/strings/match.h"
@@ -175,6 +175,13 @@ absl::StatusOr<std::optional<FoundModel>> FindModel(const std::string& name,
     return std::move(models.front());
   }
   return std::nullopt;
+}
+
+absl::StatusOr<std::string> PathOfModel(const std::string& text) {
+  std::error_code error;
+  if (!CanBeModelName(text) || std::filesystem::exists(text, error)) return text;
+  NG_ASSIGN_OR_RETURN(const std::optional<FoundModel> found, FindModel(text, ModelPlaces({})));
+  return found ? found->shown.path : text;
 }
 
 std::vector<NamedModel> FindNamedModels(const Config& config) {

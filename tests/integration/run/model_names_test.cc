@@ -25,10 +25,7 @@ constexpr char kGguf[] = NG_SOURCE_DIR "/tests/data/golden/gguf/llama/model-Q4_0
 class ModelNames : public ::testing::Test {
  protected:
   ModelNames() {
-    const fs::path snapshot = Folder(".cache/huggingface/hub/models--org--tiny/snapshots/abcd");
-    for (const auto& file : fs::directory_iterator(kFolder)) {
-      fs::create_symlink(file.path(), snapshot / file.path().filename());
-    }
+    AddToHub("org--tiny", kFolder);
     const fs::path broken = Folder(".cache/huggingface/hub/models--org--gone/snapshots/abcd");
     fs::create_symlink(fs::path(kFolder) / "config.json", broken / "config.json");
     fs::create_symlink("nowhere", broken / "model.safetensors");
@@ -51,10 +48,20 @@ class ModelNames : public ::testing::Test {
     return home_.File(name);
   }
 
-  // Runs ng-run for a user whose home is this folder.
-  static Result RunIn(const std::string& home, const Arguments& arguments) {
+  void AddToHub(const std::string& repository, const std::string& folder) {
+    const fs::path snapshot =
+        Folder(absl::StrCat(".cache/huggingface/hub/models--", repository, "/snapshots/abcd"));
+    for (const auto& file : fs::directory_iterator(folder)) {
+      fs::create_symlink(file.path(), snapshot / file.path().filename());
+    }
+  }
+
+  // Runs a program for a user whose home is this folder.
+  static Result RunIn(const std::string& home, const Arguments& arguments,
+                      const char* program = "ng-run", const std::string& input = "") {
     Command command;
-    command.program = "ng-run";
+    command.input = input;
+    command.program = program;
     command.arguments = arguments;
     command.environment = {absl::StrCat("HOME=", home),
                            "XDG_CACHE_HOME=",
@@ -83,6 +90,19 @@ TEST_F(ModelNames, RunAsTheirPathsDo) {
                       Arguments{absl::StrCat("--model.folders=", home_.File("models"))})
                 .out,
             of_gguf.out);
+}
+
+TEST_F(ModelNames, AreThoseOfTheirTokenizers) {
+  const std::string demo = NG_SOURCE_DIR "/configs/demo";
+  AddToHub("org--demo", demo);
+  const auto encoded = [&](const std::string& model) {
+    return RunIn(home_.path(), {model}, "ng-tokenize", "Who art thou?");
+  };
+  const Result by_path = encoded(demo);
+  ASSERT_EQ(by_path.exit_code, 0) << by_path.err;
+  EXPECT_EQ(encoded("org/demo").out, by_path.out);
+  ExpectErrorOf("ng-tokenize", encoded("org/gone"), 3,
+                {"org/gone", "is a link that leads nowhere"});
 }
 
 TEST_F(ModelNames, MayStandInAConfig) {

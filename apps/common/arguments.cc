@@ -5,6 +5,7 @@
 #include <charconv>
 #include <filesystem>
 #include <set>
+#include <span>
 #include <system_error>
 #include <utility>
 
@@ -109,10 +110,25 @@ class ArgumentReader {
         return UnknownOption(name, options_);
       }
     }
-    return absl::OkStatus();
+    return CheckModel(*overrides);
   }
 
  private:
+  // Two models are named: one without an option, and one with it. An .ini file is no model.
+  absl::Status CheckModel(const std::vector<std::string>& overrides) const {
+    if (model_.empty() || model_.ends_with(".ini")) return absl::OkStatus();
+    for (const std::string& setting : std::span(overrides).subspan(1)) {  // the first is model_'s
+      const std::string_view name = NameIn(setting);
+      const Spelling* const spelling = FindSpelling(name);
+      const std::string_view key = spelling == nullptr ? name : spelling->key;
+      const std::string value = setting.substr(std::min(name.size() + 1, setting.size()));
+      if (key != NameIn(kModel) || value.empty() || value.ends_with(".ini")) continue;
+      return UsageError(absl::StrCat("argument '", model_, "': the model is '", value,
+                                     "' already; options begin with --"));
+    }
+    return absl::OkStatus();
+  }
+
   // Of "--port" and, where another program has it so, of "-np"; 0: the argument is no such option.
   size_t DashesOf(const std::string& argument) const {
     if (argument.starts_with("--")) return 2;

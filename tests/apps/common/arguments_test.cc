@@ -53,6 +53,17 @@ TEST(ParseArguments, SaysWhatIsMissingOrUnknown) {
   EXPECT_THAT(ErrorOf({"model", "-z", "1"}), HasSubstr("'-z' does not belong"));
 }
 
+TEST(ParseArguments, TakesOneModel) {
+  for (const std::vector<std::string>& arguments : std::vector<std::vector<std::string>>{
+           {"a", "b"}, {"--model", "a", "b"}, {"b", "-m", "a"}, {"b", "--model.path=a"}}) {
+    EXPECT_THAT(ErrorOf(arguments), HasSubstr("the model is '")) << arguments[0];
+  }
+  // With an option the last one counts, and a config is no model.
+  EXPECT_TRUE(ParseArguments({"-m", "a", "-m", "b"}, Options()).ok());
+  EXPECT_TRUE(ParseArguments({"my.ini", "-m", "a"}, Options()).ok());
+  EXPECT_TRUE(ParseArguments({"a", "--model=my.ini"}, Options()).ok());
+}
+
 TEST(ParseArguments, TakesOtherProgramsLettersWithOneDash) {
   const auto parsed = ParseArguments({"m.gguf", "-np", "4", "-t=2", "-p", "80", "-c"}, Options());
   ASSERT_TRUE(parsed.ok()) << parsed.status();

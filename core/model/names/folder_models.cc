@@ -194,12 +194,6 @@ void AddModels(const fs::path& folder, const std::string& base, int depth,
 
 }  // namespace
 
-std::string NameOf(const FoundModel& model) {
-  if (model.base.empty()) return model.file;
-  return absl::StrCat(model.base, model.revision.empty() ? "" : "@", model.revision,
-                      model.tag.empty() ? "" : ":", model.tag);
-}
-
 std::string QuantOf(std::string_view file) {
   constexpr std::string_view kBounds = "-._";
   constexpr std::string_view kWhole[] = {"F32", "F16", "BF16", "MXFP4", "FP16", "FP32"};

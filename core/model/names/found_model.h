@@ -4,6 +4,7 @@
 
 #include <string>
 
+#include "absl/strings/str_cat.h"
 #include "ng/named_models.h"
 
 namespace ng {
@@ -23,7 +24,11 @@ struct FoundModel {
 };
 
 // The model's name, of its parts; without a base that of its file.
-std::string NameOf(const FoundModel& model);
+inline std::string NameOf(const FoundModel& model) {
+  if (model.base.empty()) return model.file;
+  return absl::StrCat(model.base, model.revision.empty() ? "" : "@", model.revision,
+                      model.tag.empty() ? "" : ":", model.tag);
+}
 
 }  // namespace ng
 

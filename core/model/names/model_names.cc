@@ -149,6 +149,14 @@ std::vector<FoundModel> ModelsOf(const ModelPlace& place) {
                                    : place.source == kOllama ? ModelsOfOllama(place.folder)
                                                              : ModelsIn(place.folder, kPlaceDepth);
   for (FoundModel& model : models) SetName(place, &model);
+  std::error_code error;
+  if (place.source == kFolder && !std::filesystem::is_directory(place.folder, error)) {
+    FoundModel none;
+    none.shown.name = none.shown.path = place.folder;
+    none.shown.source = kFolder;
+    none.shown.fault = "model.folders names it, and it is no folder";
+    models.push_back(std::move(none));
+  }
   return models;
 }
 

@@ -25,6 +25,7 @@ struct ModelPlace {
 // LLAMA_CACHE, XDG_CACHE_HOME, HOME.
 std::vector<ModelPlace> ModelPlaces(const std::vector<std::string>& folders);
 
+// A folder of model.folders that is not there is a model with a fault.
 std::vector<FoundModel> ModelsOf(const ModelPlace& place);
 
 // Whether a text can be a name: it does not begin as a path does ("/", "./", "../", "~").

@@ -235,6 +235,14 @@ TEST(FolderModels, GoByTheirPathOrFile) {
   EXPECT_THAT(ModelsIn(dir.File("nowhere"), 3), IsEmpty());
 }
 
+TEST(FolderModels, SayWhereThereIsNoFolder) {
+  TempDir dir;
+  const std::vector<FoundModel> models = ModelsOf({"folder", dir.File("nowhere")});
+  ASSERT_EQ(models.size(), 1U);
+  EXPECT_THAT(models[0].shown.fault, HasSubstr("it is no folder"));
+  EXPECT_THAT(ModelsOf({"lmstudio", dir.File("nowhere")}), IsEmpty());
+}
+
 TEST(FolderModels, OfLlamaCppGoByTheirRepository) {
   TempDir dir;
   Write(dir, "ggml-org_gemma-3-1b-it-GGUF_gemma-3-1b-it-Q4_K_M.gguf", "1");

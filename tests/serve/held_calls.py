@@ -47,6 +47,11 @@ FORMATS = {
     "invoke": "{{- '\\n<x:calls>\\n' -}}" + EACH + "{{- '<invoke name=\"' + c.function.name + '\">\\n' -}}" + MEMBERS +
               "{{- '<parameter name=\"' + k + '\">' -}}" + RAW + "{{- '</parameter>\\n' -}}" + END +
               "{{- '</invoke>\\n' -}}" + END + "{{- '</x:calls>' -}}",
+    "arguments first": "{%- set c = m.tool_calls[0] -%}{{- '{\"parameters\": ' + (" + ARGUMENTS + "|tojson) + ', \"name\": \"' + "
+                       "c.function.name + '\"}' -}}",
+    "python object": EACH + "{{- '<|call|>' -}}{{- {'name': c.function.name, 'arguments': " + ARGUMENTS + "} -}}"
+                     "{{- '<|/call|>' -}}" + END,
+    "python arguments": EACH + "{{- '<|call|>' + c.function.name + ' ' -}}{{- " + ARGUMENTS + " -}}{{- '<|/call|>' -}}" + END,
     "python": "{{- '<|list|>[' -}}" + EACH + "{{- c.function.name + '(' -}}" + MEMBERS +
               "{{- k + '=' -}}{{- v|tojson if v is string else v|string -}}" + COMMA + END + "{{- ')' -}}" + COMMA + END +
               "{{- ']<|/list|>' -}}",

@@ -90,6 +90,7 @@ Json Described(const CallFormat& format) {
     json["call"] = "an object";
     json["name"] = format.name_path;
     json["arguments_at"] = format.arguments_path;
+    if (format.arguments_first) json["first"] = "arguments";
   } else {
     json["call"] = "a head and arguments";
     json["heads"] = Json::array();

@@ -64,6 +64,7 @@ struct CallFormat {
   std::vector<std::string> name_path = {};
   std::vector<std::string> arguments_path = {};
   bool name_is_key = false;                       // the object's only key is the name
+  bool arguments_first = false;                   // and the name behind them
   std::vector<std::vector<HeadPart>> heads = {};  // any one of them
   bool head_is_id = false;                        // all before the arguments is the call's id
 

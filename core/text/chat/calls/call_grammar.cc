@@ -36,6 +36,20 @@ std::string Literal(std::string_view text) {
   return literal + '"';
 }
 
+// A text as Python writes it.
+std::string PythonText(std::string_view text) {
+  std::string quoted = "'";
+  for (const char c : text) {
+    if (c == '\'' || c == '\\') quoted += '\\';
+    if (static_cast<unsigned char>(c) < ' ') {
+      quoted += absl::StrFormat("\\x%02x", static_cast<unsigned>(c));
+    } else {
+      quoted += c;
+    }
+  }
+  return quoted + "'";
+}
+
 // A mark as items of a grammar, each with a blank behind it.
 std::string Items(SymbolsView mark) {
   std::string items;
@@ -89,6 +103,48 @@ std::vector<Tool> ToolsOf(const Json& list, const std::vector<std::string>& name
   return tools;
 }
 
+// A list of its texts and of the numbers of its tokens.
+Json MarkJson(SymbolsView mark) {
+  Json json = Json::array();
+  std::string text;
+  const auto end_text = [&] {
+    if (!text.empty()) json.push_back(std::exchange(text, {}));
+  };
+  for (const char32_t symbol : mark) {
+    if (!IsToken(symbol)) {
+      text += static_cast<char>(symbol);
+      continue;
+    }
+    end_text();
+    json.push_back(static_cast<int64_t>(symbol - kFirstToken));
+  }
+  end_text();
+  return json;
+}
+
+// As much of a mark as tells it from the others: its first token, or its first word.
+size_t TellingSize(const CallFormat& format, SymbolsView mark) {
+  size_t n = 1;
+  while (!IsToken(mark.front()) && n < mark.size() && !IsToken(mark[n]) && !IsBlank(mark[n])) ++n;
+  std::vector<Symbols> others = format.skipped;
+  others.push_back(format.reasoning_begin);
+  // Less than a word of text may be anything.
+  constexpr size_t kShortWord = 3;
+  while (n < mark.size() && n < kShortWord && std::ranges::none_of(mark.substr(0, n), IsToken)) {
+    ++n;
+  }
+  while (n < mark.size() && std::ranges::any_of(others, [&](const Symbols& other) {
+           return TrimLeft(other).starts_with(mark.substr(0, n));
+         })) {
+    ++n;
+  }
+  return n;
+}
+
+Symbols FirstLiteral(const std::vector<HeadPart>& head) {
+  return !head.empty() && head.front().kind == PartKind::kLiteral ? head.front().text : Symbols();
+}
+
 // How a call begins where an answer is searched for one, and how it goes on.
 struct Trigger {
   std::string begin;
@@ -105,10 +161,6 @@ class GrammarWriter {
         several_(choice.several && format.several) {}
 
   absl::StatusOr<std::string> Write(bool must, bool thinks) {
-    if (format_.notation.python && !HasKeywords()) {
-      return UsageError(
-          "tools: calls that are written as objects of Python cannot be kept to a form");
-    }
     if (tools_.empty()) return UsageError("tools: there is none that may be called");
     for (const Tool& tool : tools_) NG_RETURN_IF_ERROR(CheckName(tool.name));
     for (size_t i = 0; i < tools_.size(); ++i) Rule(absl::StrCat("a", i), Arguments(tools_[i]));
@@ -140,8 +192,10 @@ class GrammarWriter {
     item["tool"] = tool.name;
     item["schema"] = *tool.schema;
     if (!tool.strict) item["loose"] = true;
-    if (format_.arguments == CallFormat::Arguments::kText) item["in_text"] = true;
-    if (HasKeywords()) item["python"] = true;
+    const bool in_text = format_.arguments == CallFormat::Arguments::kText;
+    if (in_text) item["in_text"] = true;
+    if (format_.notation.python && !in_text) item["python"] = true;
+    if (HasKeywords()) item["keywords"] = true;
     if (opened) item["opened"] = true;
     if (!format_.notation.quote.empty()) item["quote"] = MarkJson(format_.notation.quote);
     if (format_.arguments == CallFormat::Arguments::kMembers) item["members"] = Members(tool);
@@ -150,24 +204,6 @@ class GrammarWriter {
 
   bool HasKeywords() const { return format_.notation.python && format_.notation.open == U'('; }
 
-  // A list of its texts and of the numbers of its tokens.
-  static Json MarkJson(SymbolsView mark) {
-    Json json = Json::array();
-    std::string text;
-    const auto end_text = [&] {
-      if (!text.empty()) json.push_back(std::exchange(text, {}));
-    };
-    for (const char32_t symbol : mark) {
-      if (!IsToken(symbol)) {
-        text += static_cast<char>(symbol);
-        continue;
-      }
-      end_text();
-      json.push_back(static_cast<int64_t>(symbol - kFirstToken));
-    }
-    end_text();
-    return json;
-  }
   Json Members(const Tool& tool) const {
     const auto& members = format_.members;
     // The blanks before the first name belong to the head.
@@ -200,40 +236,51 @@ class GrammarWriter {
   }
 
   std::string Key(const std::string& key) const {
-    return Literal(format_.notation.python ? "'" + key + "'" : Json(key).dump());
+    return Literal(format_.notation.python ? PythonText(key) : Json(key).dump());
   }
 
-  // Of an object around a call: up to the name's end, and behind that.
-  std::string EnvelopeBegin(const Tool& tool, const char* blanks) const {
-    std::string items = "\"{\"";
-    if (format_.name_is_key) return absl::StrCat(items, blanks, Key(tool.name));
-    for (const std::string& key : format_.name_path) {
-      if (&key != &format_.name_path.front()) items += "\"{\"";
-      absl::StrAppend(&items, blanks, Key(key), blanks, "\":\"", blanks);
+  // Of an object around a call: the keys on the way to a value, from the `from`th on.
+  std::string WayTo(const std::vector<std::string>& path, size_t from, const char* blanks) const {
+    std::string items;
+    for (size_t k = from; k < path.size(); ++k) {
+      if (k > from) items += "\"{\"";
+      absl::StrAppend(&items, blanks, Key(path[k]), blanks, "\":\"", blanks);
     }
-    return items + Key(tool.name);
+    return items;
   }
-  std::string EnvelopeRest(size_t i) const {
-    const std::string value = absl::StrCat(kWritten, "\":\"", kWritten);
+  // Behind the value at the end of the `first` way: the second one with its value, and all ends.
+  std::string RestBehind(const std::vector<std::string>& first,
+                         const std::vector<std::string>& second, const std::string& value) const {
     const std::string end = absl::StrCat(kWritten, "\"}\"");
-    if (format_.name_is_key) return absl::StrCat(value, "a", i, end);
-    const std::vector<std::string>& name = format_.name_path;
-    const std::vector<std::string>& arguments = format_.arguments_path;
     size_t shared = 0;
-    while (shared + 1 < std::min(name.size(), arguments.size()) &&
-           name[shared] == arguments[shared]) {
+    while (shared + 1 < std::min(first.size(), second.size()) && first[shared] == second[shared]) {
       ++shared;
     }
     std::string items;
-    for (size_t k = shared + 1; k < name.size(); ++k) items += end;
-    absl::StrAppend(&items, kWritten, "\",\"");
-    for (size_t k = shared; k < arguments.size(); ++k) {
-      if (k > shared) items += "\"{\"";
-      absl::StrAppend(&items, kWritten, Key(arguments[k]), value);
-    }
-    absl::StrAppend(&items, "a", i);
-    for (size_t k = 0; k < arguments.size(); ++k) items += end;
+    for (size_t k = shared + 1; k < first.size(); ++k) items += end;
+    absl::StrAppend(&items, kWritten, "\",\"", WayTo(second, shared, kWritten), value);
+    for (size_t k = 0; k < second.size(); ++k) items += end;
     return items;
+  }
+  // With the name first: up to its end, and behind that.
+  std::string NamedBegin(const Tool& tool, const char* blanks) const {
+    const std::string way = format_.name_is_key ? blanks : WayTo(format_.name_path, 0, blanks);
+    return absl::StrCat("\"{\"", way, Key(tool.name));
+  }
+  std::string NamedRest(size_t i) const {
+    const std::string arguments = absl::StrCat("a", i);
+    if (!format_.name_is_key) {
+      return RestBehind(format_.name_path, format_.arguments_path, arguments);
+    }
+    return absl::StrCat(kWritten, "\":\"", kWritten, arguments, kWritten, "\"}\"");
+  }
+  // With the arguments first: up to their beginning, and from there.
+  std::string UnnamedBegin(const char* blanks) const {
+    return absl::StrCat("\"{\"", WayTo(format_.arguments_path, 0, blanks));
+  }
+  std::string UnnamedRest(size_t i) const {
+    return absl::StrCat("a", i,
+                        RestBehind(format_.arguments_path, format_.name_path, Key(tools_[i].name)));
   }
 
   // Of a head: its parts from `from` on, with this name.
@@ -257,9 +304,6 @@ class GrammarWriter {
     }
     return items;
   }
-  static Symbols FirstLiteral(const std::vector<HeadPart>& head) {
-    return !head.empty() && head.front().kind == PartKind::kLiteral ? head.front().text : Symbols();
-  }
 
   // All calls, from what is within the marks around one; heads behind their first literal, if that
   // is `only`.
@@ -267,7 +311,8 @@ class GrammarWriter {
     std::vector<std::string> ways;
     for (size_t i = 0; i < tools_.size(); ++i) {
       if (format_.has_envelope()) {
-        ways.push_back(EnvelopeBegin(tools_[i], kWritten) + EnvelopeRest(i));
+        ways.push_back(format_.arguments_first ? UnnamedBegin(kWritten) + UnnamedRest(i)
+                                               : NamedBegin(tools_[i], kWritten) + NamedRest(i));
         continue;
       }
       for (const std::vector<HeadPart>& head : format_.heads) {
@@ -309,26 +354,8 @@ class GrammarWriter {
                         AllOf(format_.section_end), several_ ? "content" : "");
   }
 
-  // As much of a mark as tells it from the others: its first token, or its first word.
-  size_t TellingSize(SymbolsView mark) const {
-    size_t n = 1;
-    while (!IsToken(mark.front()) && n < mark.size() && !IsToken(mark[n]) && !IsBlank(mark[n])) ++n;
-    std::vector<Symbols> others = format_.skipped;
-    others.push_back(format_.reasoning_begin);
-    // Less than a word of text may be anything.
-    constexpr size_t kShortWord = 3;
-    while (n < mark.size() && n < kShortWord && std::ranges::none_of(mark.substr(0, n), IsToken)) {
-      ++n;
-    }
-    while (n < mark.size() && std::ranges::any_of(others, [&](const Symbols& other) {
-             return TrimLeft(other).starts_with(mark.substr(0, n));
-           })) {
-      ++n;
-    }
-    return n;
-  }
   Trigger MarkedTrigger(SymbolsView mark, const std::string& call) const {
-    const size_t n = TellingSize(mark);
+    const size_t n = TellingSize(format_, mark);
     return {Items(mark.substr(0, n)), Behind(Items(mark.substr(n)), call), IsToken(mark.front())};
   }
 
@@ -365,9 +392,16 @@ class GrammarWriter {
     const std::string begin =
         absl::StrCat(format_.text_before ? "" : "^ ", kTaken, Items(Trim(mark)), kTaken);
     std::vector<Trigger> triggers;
+    if (format_.has_envelope() && !format_.name_is_key) {
+      // Models may write the arguments first: which tool they are for is told behind them.
+      std::vector<std::string> ways;
+      for (size_t i = 0; i < tools_.size(); ++i) ways.push_back(UnnamedRest(i));
+      Rule("unnamed", absl::StrCat(kWritten, "(", absl::StrJoin(ways, " | "), ")"));
+      triggers.push_back({begin + UnnamedBegin(kTaken), Behind("", "unnamed")});
+    }
     for (size_t i = 0; i < tools_.size(); ++i) {
       if (format_.has_envelope()) {
-        triggers.push_back({begin + EnvelopeBegin(tools_[i], kTaken), Behind("", EnvelopeRest(i))});
+        triggers.push_back({begin + NamedBegin(tools_[i], kTaken), Behind("", NamedRest(i))});
         continue;
       }
       // With the bracket behind it, so that it is no other word.
@@ -415,6 +449,24 @@ class GrammarWriter {
 absl::StatusOr<std::string> CallGrammar(const CallFormat& format, const Json& tools,
                                         const CallChoice& choice, bool thinks) {
   return GrammarWriter(format, tools, choice).Write(choice.must, thinks);
+}
+
+Json ThoughtMarks(const CallFormat& format) {
+  std::vector<Symbols> calls = {format.section_begin + format.call_begin, format.call_begin};
+  if (TrimLeft(calls.front()).empty()) {
+    for (const std::vector<HeadPart>& head : format.heads) calls.push_back(FirstLiteral(head));
+  }
+  Json marks = Json::object();
+  marks["begin"] = MarkJson(Trim(format.reasoning_begin));
+  Json& ends = marks["ends"] = Json::array();
+  ends.push_back(MarkJson(Trim(format.reasoning_end)));
+  for (const Symbols& call : calls) {
+    const SymbolsView mark = TrimLeft(call);
+    if (mark.empty() || !IsToken(mark.front())) continue;
+    Json end = MarkJson(mark.substr(0, TellingSize(format, mark)));
+    if (std::ranges::find(ends, end) == ends.end()) ends.push_back(std::move(end));
+  }
+  return marks;
 }
 
 }  // namespace ng::calls

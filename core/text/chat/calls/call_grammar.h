@@ -1,5 +1,6 @@
 // A grammar of the calls that an answer may have, from the format of a template and the tools that
-// a request declares: text for the stage `grammar` (plugins/sampler/grammar/gbnf.cc).
+// a request declares: text for the stage `grammar` (plugins/sampler/grammar/gbnf.cc). And what the
+// stage `thoughts` is told of thoughts.
 #ifndef NG_CORE_TEXT_CHAT_CALLS_CALL_GRAMMAR_H_
 #define NG_CORE_TEXT_CHAT_CALLS_CALL_GRAMMAR_H_
 
@@ -17,6 +18,10 @@ namespace ng::calls {
 absl::StatusOr<std::string> CallGrammar(const CallFormat& format,
                                         const nlohmann::ordered_json& tools,
                                         const CallChoice& choice, bool thinks);
+
+// The marks of thoughts for the stage `thoughts` (plugins/sampler/thoughts/thoughts.h), without the
+// tokens that close them: what begins them, and what ends them, which a call does too.
+nlohmann::ordered_json ThoughtMarks(const CallFormat& format);
 
 }  // namespace ng::calls
 

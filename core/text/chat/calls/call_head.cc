@@ -115,7 +115,8 @@ class EnvelopeReader {
       found = TakeText(&head_->name);
     } else if (IsArguments(*path)) {
       head_->has_arguments = false;
-      found = TakeValue(&head_->arguments);
+      found = in_[at_] == '"' || in_[at_] == '\'' ? TakeText(&head_->arguments)
+                                                  : TakeValue(&head_->arguments);
     } else {
       std::string other;
       found = TakeValue(&other);

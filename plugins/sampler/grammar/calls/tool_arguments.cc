@@ -38,6 +38,7 @@ unsigned ReadAsOf(const Json& words) {
 void SetStyle(const Json& item, SchemaSpelling* spelling) {
   if (item.value("python", false)) {
     spelling->style = SchemaSpelling::Style::kPython;
+    spelling->keywords = item.value("keywords", false);
     spelling->opened = item.value("opened", false);
   } else if (item.contains("quote")) {
     spelling->style = SchemaSpelling::Style::kQuoted;

@@ -21,7 +21,8 @@ absl::StatusOr<Part> AddSchema(std::string_view schema, const SchemaSpelling& sp
 //   "loose"    what of the schema cannot be kept is taken out of it, and told in `notes`; a
 //              keyword that is not known says nothing. Without it both are errors
 //   "in_text"  the arguments are written as JSON within a string of JSON
-//   "python"   they are keywords between ( and ), with literals of Python; "opened": the ( is there
+//   "python"   they have literals of Python; "keywords": and are keywords between ( and );
+//              "opened": the ( is there
 //   "quote"    a mark that is around texts, in which nothing is escaped; names have no quotes
 //   "members"  the arguments are written one by one, texts as they are: {"before", "between",
 //              "between_others", "after", "separator", "end"} are marks, and "read_as" says of

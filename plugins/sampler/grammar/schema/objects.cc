@@ -472,12 +472,11 @@ absl::StatusOr<Part> SchemaCompiler::ObjectOf(const Properties& properties, cons
   }
   const bool members =
       place == Place::kArguments && spelling_.style == SchemaSpelling::Style::kMembers;
-  const bool python =
-      place == Place::kArguments && spelling_.style == SchemaSpelling::Style::kPython;
+  const bool keywords = place == Place::kArguments && spelling_.has_keywords();
   const auto blanks = [&] { return members ? net_.Nothing() : net_.Calling(blanks_); };
-  const char* const open = !python ? "{" : spelling_.opened ? "" : "(";
+  const char* const open = !keywords ? "{" : spelling_.opened ? "" : "(";
   const Part begin = members ? net_.Nothing() : net_.Then(net_.Text(open), blanks());
-  const Part end = members ? MarkPart(spelling_.members.end) : net_.Text(python ? ")" : "}");
+  const Part end = members ? MarkPart(spelling_.members.end) : net_.Text(keywords ? ")" : "}");
   Part inside = {begin.out, end.in};
   int32_t rule = -1;
   if (writing.by_rule()) {

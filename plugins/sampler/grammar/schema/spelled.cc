@@ -111,6 +111,7 @@ bool SchemaCompiler::NamesAreBare(Place place) const {
   return false;
 }
 
+      return spelling_.keywords && place == Place::kArguments;
 absl::StatusOr<const Dfa*> SchemaCompiler::BareNames() {
   if (!bare_names_) {
     NG_ASSIGN_OR_RETURN(bare_names_, Matching("[A-Za-z_][A-Za-z0-9_]{0,62}", budget_));
@@ -135,7 +136,7 @@ absl::StatusOr<Part> SchemaCompiler::Property(Part name, unsigned read_as, const
   if (arguments && spelling_.style == SchemaSpelling::Style::kMembers) {
     return Member(name, read_as, schemas);
   }
-  if (arguments && spelling_.style == SchemaSpelling::Style::kPython) {
+  if (arguments && spelling_.has_keywords()) {
     return net_.Then(net_.Then(name, net_.Text("=")), net_.Calling(RuleOf(schemas)));
   }
   Part part = net_.Then(net_.Then(name, net_.Calling(blanks_)), net_.Text(":"));

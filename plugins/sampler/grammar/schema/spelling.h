@@ -40,7 +40,7 @@ enum ReadAs : unsigned {
 struct SchemaSpelling {
   enum class Style {
     kJson,
-    kPython,  // keywords in ( ), literals of Python
+    kPython,  // literals of Python
     kQuoted,  // texts between marks, in which nothing is escaped, and names without quotes
     kMembers,
   };
@@ -49,7 +49,8 @@ struct SchemaSpelling {
   bool compact = false;           // nothing between the parts of the answer
   bool unknown_keywords = false;  // they say nothing; else they are errors
   Style style = Style::kJson;
-  bool opened = false;          // of kPython: the bracket of the keywords is written already
+  bool keywords = false;        // of kPython: arguments are keywords in ( )
+  bool opened = false;          // the bracket of the keywords is written already
   Mark quote = {};              // of kQuoted
   MemberSpelling members = {};  // of kMembers
 };
@@ -57,3 +58,5 @@ struct SchemaSpelling {
 }  // namespace ng::grammar
 
 #endif  // NG_PLUGINS_SAMPLER_GRAMMAR_SCHEMA_SPELLING_H_
+
+  bool has_keywords() const { return style == Style::kPython && keywords; }

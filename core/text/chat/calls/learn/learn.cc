@@ -50,10 +50,10 @@ std::vector<std::string> PathTo(const Json& object, const IsIt& is_it) {
 // An object around the name and the arguments.
 bool LearnEnvelope(WrittenCall* call, CallFormat* format) {
   const Symbols& text = call->text;
-  const size_t name_at = FindText(text, kProbeNames[0]);
+  const size_t inside = std::min(FindText(text, kProbeNames[0]), call->key_at);
   for (const bool python : {false, true}) {
     const Notation notation = {.python = python};
-    for (size_t at = text.find('{'); at < name_at; at = text.find('{', at + 1)) {
+    for (size_t at = text.find('{'); at < inside; at = text.find('{', at + 1)) {
       ValueReader reader(notation, format->tokens);
       std::string json;
       const size_t n = reader.Read(SymbolsView(text).substr(at), /*last=*/true, &json);
@@ -233,11 +233,14 @@ std::optional<CallFormat> LearnFrom(const Prober& prober, const std::string& key
   call.key_at = FindText(call.text, key);
   const size_t value_at = FindText(call.text, call.value, call.key_at);
   const size_t name_at = FindText(call.text, kProbeNames[0]);
-  if (call.key_at == Symbols::npos || value_at == Symbols::npos || name_at > call.key_at) {
+  if (call.key_at == Symbols::npos || value_at == Symbols::npos || name_at == Symbols::npos) {
     return std::nullopt;
   }
   call.value_end = value_at + call.value.size();
-  if (!LearnEnvelope(&call, &format)) {
+  if (LearnEnvelope(&call, &format)) {
+    format.arguments_first = name_at > call.key_at;
+  } else {
+    if (name_at > call.key_at) return std::nullopt;
     size_t begin = LearnObject(&call, prober, &format);
     if (begin == Symbols::npos) {
       const std::optional<Members> members = LearnMembers(prober);

@@ -52,6 +52,18 @@ const std::vector<CallTemplate>& All() {
 {{- c.function.arguments|tojson|tojson -}}{{- '}</call>' -}}
 {%- endfor -%})",
        {"<call>", "</call>"}},
+      {"arguments_first",
+       R"({{- '{"parameters": ' -}}{{- m.tool_calls[0].function.arguments|tojson -}}
+{{- ', "name": "' + m.tool_calls[0].function.name + '"}' -}})",
+       {},
+       {},
+       false},
+      {"arguments_first_in_tags",
+       R"({%- for c in m.tool_calls -%}
+{{- '<call>{"function": {"arguments": ' + (c.function.arguments|tojson|tojson) -}}
+{{- ', "name": "' + c.function.name + '"}}</call>' -}}
+{%- endfor -%})",
+       {"<call>", "</call>"}},
       {"list",
        R"({{- '[TOOL_CALLS] [' -}}{%- for c in m.tool_calls -%}
 {{- '{"name": "' + c.function.name + '", "arguments": ' + (c.function.arguments|tojson) + ', "id": "' + c.id + '"}' -}}
@@ -166,6 +178,21 @@ const std::vector<CallTemplate>& All() {
 {%- endfor -%}{{- ')' -}}{%- if not loop.last -%}{{- ', ' -}}{%- endif -%}
 {%- endfor -%}{{- ']<|/list|>' -}})",
        {"<|list|>", "<|/list|>"}},
+      {"python_object",
+       R"({%- for c in m.tool_calls -%}{{- '<call>' -}}
+{{- {'name': c.function.name, 'arguments': c.function.arguments} -}}{{- '</call>' -}}
+{%- endfor -%})",
+       {"<call>", "</call>"}},
+      {"python_objects_unmarked",
+       R"({{- '[' -}}{%- for c in m.tool_calls -%}
+{{- {'name': c.function.name, 'arguments': c.function.arguments} -}}
+{%- if not loop.last -%}{{- ', ' -}}{%- endif -%}{%- endfor -%}{{- ']' -}})",
+       {}},
+      {"python_arguments",
+       R"({%- for c in m.tool_calls -%}
+{{- '<call>' + c.function.name + ' ' -}}{{- c.function.arguments -}}{{- '</call>' -}}
+{%- endfor -%})",
+       {"<call>", "</call>"}},
       {"python_unmarked",
        R"({{- '[' -}}{%- for c in m.tool_calls -%}
 {{- c.function.name + '(' -}}

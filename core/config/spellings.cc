@@ -62,6 +62,12 @@ constexpr Spelling kSpellings[] = {
     {"stop reverse-prompt stop-sequences", "sampler.stop_texts.texts", "stop_texts"},
     {"grammar grammar-file", "sampler.grammar.gbnf", "grammar"},
     {"json-schema j json-schema-file guided-json", "sampler.grammar.json_schema", "grammar"},
+    {.names = "reasoning-budget thinking-budget thinking-token-budget",
+     .key = "sampler.thoughts.budget",
+     .stage = "thoughts",
+     .off = -1,
+     .least = 0,
+     .why = "must be -1, which is any number of tokens, or more"},
     {"seed s", "sampler.seed"},
     {.names = "n-predict predict max-tokens max-new-tokens num-predict n-tokens n",
      .key = "run.max_new_tokens",
@@ -95,7 +101,8 @@ constexpr Spelling kSpellings[] = {
 };
 
 // Where a stage belongs among others.
-constexpr std::string_view kOrder[] = {"grammar",
+constexpr std::string_view kOrder[] = {"thoughts",
+                                       "grammar",
                                        "banned_tokens",
                                        "logit_bias",
                                        "repetition_penalty",

@@ -45,7 +45,7 @@ absl::StatusOr<FormSetting> FormOfCalls(const ConversationFields& conversation,
       {.must = must, .several = conversation.parallel_calls, .names = choice.names});
   if (!grammar.ok() && !is_kept) return form;
   NG_RETURN_IF_ERROR(grammar.status());
-  return FormSetting{.field = "tools", .option = "gbnf", .value = *grammar};
+  return FormSetting{.field = kCallForm, .option = "gbnf", .value = *grammar};
 }
 
 }  // namespace ng::serve

@@ -104,6 +104,19 @@ void ReadMirostat(Fields& fields, SamplingFields* sampling) {
   sampling->mirostat = mode == 2;
 }
 
+void ReadThoughtBudget(Fields& fields, const char* name, int64_t min, Request* request) {
+  const auto budget = fields.Int(name, {min, std::numeric_limits<int32_t>::max()});
+  if (!budget) return;
+  AddStage(fields,
+           {.field = name,
+            .stage = "thoughts",
+            .option = "budget",
+            .value = absl::StrCat(*budget),
+            .off = *budget < 0},
+           &request->answer.sampling);
+  if (*budget >= 0) request->conversation.variables["thinking_budget"] = *budget;
+}
+
 void ReadMaxTokens(Fields& fields, const char* name, int64_t min, AnswerFields* answer) {
   constexpr int64_t kAll = std::numeric_limits<int64_t>::max();
   std::optional<int64_t> most = fields.Int(name, {min, kAll});

@@ -2,6 +2,7 @@
 #ifndef NG_APPS_SERVE_REQUESTS_FIELD_READERS_H_
 #define NG_APPS_SERVE_REQUESTS_FIELD_READERS_H_
 
+#include <cstdint>
 #include <string_view>
 
 #include "apps/serve/requests/fields.h"
@@ -27,6 +28,9 @@ void ReadStageNumber(Fields& fields, const char* name, const StageNumber& number
 void ReadWindow(Fields& fields, const char* name, const char* stage, SamplingFields* sampling);
 void ReadBreakers(Fields& fields, const char* name, SamplingFields* sampling);
 void ReadMirostat(Fields& fields, SamplingFields* sampling);
+// The most tokens of thoughts, for the stage `thoughts` and for a template that tells the model of
+// them. -1, where `min` allows it: any number.
+void ReadThoughtBudget(Fields& fields, const char* name, int64_t min, Request* request);
 
 // The most new tokens. A value below 0 is as much as there is room for, where `min` allows it.
 void ReadMaxTokens(Fields& fields, const char* name, int64_t min, AnswerFields* answer);

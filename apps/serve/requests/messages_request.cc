@@ -1,7 +1,6 @@
 #include "apps/serve/requests/messages_request.h"
 
 #include <algorithm>
-#include <limits>
 #include <optional>
 #include <string>
 #include <utility>
@@ -216,8 +215,7 @@ void ReadThinkingField(Fields& fields, Request& request) {
     inner.Refuse("type", "must be enabled, adaptive or disabled");
   }
   SetThinking(type != "disabled", &request.conversation);
-  const auto budget = inner.Int("budget_tokens", {0, std::numeric_limits<int64_t>::max()});
-  if (budget) request.conversation.variables["thinking_budget"] = *budget;
+  ReadThoughtBudget(inner, "budget_tokens", 0, &request);
   static_cast<void>(inner.Text("display"));
   if (inner.Finish()) fields.Fail(*inner.error());
 }

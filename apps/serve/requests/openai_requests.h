@@ -34,6 +34,9 @@ struct FormSetting {
   std::string value;
 };
 
+// The field of a form that holds calls of tools, before which there may be thoughts.
+inline constexpr const char* kCallForm = "tools";
+
 // What a request says of sampling; what it leaves out is the config's.
 struct SamplingFields {
   std::optional<int64_t> seed;

@@ -139,8 +139,17 @@ constexpr FieldRow kRows[] = {
     // Switches of the template; what is said last holds.
     {"reasoning_effort", kChat | kTokenize,
      [](Fields& f, Request& r) { ReadEffort(f, "reasoning_effort", &r.conversation); }},
-    {"reasoning", kResponses, ReadReasoning},
-    {"thinking", kBlocks, ReadThinkingField},
+    {"reasoning", kChat | kResponses, ReadReasoning},
+    {"thinking", kChat | kBlocks, ReadThinkingField},
+#define NG_BUDGET(name)                                                               \
+  {                                                                                   \
+    name, kSampled, [](Fields& f, Request& r) { ReadThoughtBudget(f, name, -1, &r); } \
+  }
+    NG_BUDGET("thinking_budget"),
+    NG_BUDGET("thinking_budget_tokens"),
+    NG_BUDGET("thinking_token_budget"),
+    NG_BUDGET("reasoning_budget"),
+#undef NG_BUDGET
     {"output_config", kBlocks, ReadOutputConfig},
     {"enable_thinking", kTemplated,
      [](Fields& f, Request& r) {

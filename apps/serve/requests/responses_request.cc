@@ -1,6 +1,7 @@
 #include "apps/serve/requests/responses_request.h"
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -154,7 +155,13 @@ void ReadReasoning(Fields& fields, Request& request) {
   const Json* const reasoning = fields.Object("reasoning");
   if (reasoning == nullptr) return;
   Fields inner(*reasoning, "reasoning.");
+  const std::optional<bool> enabled = inner.Bool("enabled");
+  if (enabled) SetThinking(*enabled, &request.conversation);
   ReadEffort(inner, "effort", &request.conversation);
+  ReadThoughtBudget(inner, "max_tokens", 0, &request);
+  if (inner.Bool("exclude").value_or(false)) {
+    inner.Refuse("exclude", "must be false: thoughts are shown");
+  }
   // Thoughts come as they are; nobody makes another text of them.
   for (const char* const name : {"summary", "generate_summary"}) {
     static_cast<void>(inner.Text(name));

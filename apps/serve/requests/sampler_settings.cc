@@ -15,6 +15,8 @@ namespace {
 // What leaves tokens out before one is drawn. Mirostat takes its place.
 constexpr std::string_view kCuts[] = {"top_k", "top_p", "min_p", "typical_p", "top_n_sigma", "xtc"};
 
+constexpr std::string_view kThoughts = "thoughts";
+
 // The chain and the values of a request.
 class ChainSettings {
  public:
@@ -132,6 +134,11 @@ SamplerSettings SettingsOf(const SamplingFields& fields, const Config& config,
   if (fields.seed) settings.Set("seed", absl::StrCat(*fields.seed), "seed");
   if (fields.temperature) SetTemperature(*fields.temperature, &settings);
   std::vector<StageSetting> stages = fields.stages;
+  if (!fields.form.option.empty() && fields.form.field != kCallForm) {
+    // Such an answer has its form from its first token on: there are no thoughts to close.
+    settings.Remove(kThoughts);
+    std::erase_if(stages, [](const StageSetting& one) { return one.stage == kThoughts; });
+  }
   if (fields.mirostat && fields.temperature != 0.0) SetMirostat(&stages, &settings);
   SetStages(stages, &settings);
   SetLogitBias(fields, &settings);

@@ -100,7 +100,7 @@ class ChatTemplate {
   }
   // A reader of the answer to a conversation. Calls are read where it has tools; thoughts, where
   // the template has marks for them. The template outlives the reader. How calls are written is
-  // learned from the template when this or one of the next two is asked for the first time, which
+  // learned from the template when this or one of the next three is asked for the first time, which
   // takes some 0.1 s. Errors: those of Render, and UsageError that names the template where the
   // conversation has tools and its calls cannot be read.
   virtual absl::StatusOr<std::unique_ptr<AnswerReader>> ReadAnswer(
@@ -115,6 +115,9 @@ class ChatTemplate {
   // What was learned of calls and thoughts, for people: JSON text. Errors: UsageError where calls
   // cannot be read.
   virtual absl::StatusOr<std::string> DescribeCalls() const = 0;
+  // How the template writes thoughts, for sampler.thoughts.marks: JSON text; empty: it has no marks
+  // for them.
+  virtual std::string ThoughtMarks() const = 0;
   // The token that the template puts after an answer, special or not, or else the one that the
   // model's files call eos_token; -1 where there is none.
   virtual int32_t eot() const = 0;

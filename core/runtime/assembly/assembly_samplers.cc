@@ -1,6 +1,7 @@
 // Assembly: the sampler chains, the config's and those of requests with settings of their own.
 #include <algorithm>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -10,6 +11,8 @@
 
 namespace ng {
 namespace {
+
+constexpr std::string_view kThoughts = "thoughts";
 
 absl::StatusOr<std::vector<ConfigEntry>> ParseSettings(std::span<const std::string> settings) {
   NG_ASSIGN_OR_RETURN(std::vector<ConfigEntry> entries, ParseOverrides(settings));
@@ -34,6 +37,13 @@ absl::Status CheckUsed(const Assembly& assembly, const Selection& selection,
   return absl::OkStatus();
 }
 
+// The stage `thoughts` is told how the model's template writes them, unless the config says it.
+void AddThoughtMarks(const Assembly& assembly, std::vector<OptionValue>* values) {
+  const auto marks = std::ranges::find(*values, "marks", &OptionValue::name);
+  if (assembly.chat == nullptr || marks == values->end() || !marks->text.empty()) return;
+  marks->text = assembly.chat->ThoughtMarks();
+}
+
 }  // namespace
 
 bool Assembly::UsedByParts(const UnusedOption& option) const {
@@ -48,8 +58,9 @@ absl::StatusOr<std::unique_ptr<SamplerChain>> MakeSamplerChain(const Assembly& a
                                                                const std::atomic<bool>* stop) {
   std::vector<ChainStage> stages;
   for (const LoadedPlugin& plugin : selection.stages) {
-    const std::vector<OptionValue> values =
+    std::vector<OptionValue> values =
         PluginValues(selection.config, "sampler", plugin.descriptor->name);
+    if (plugin.descriptor->name == kThoughts) AddThoughtMarks(assembly, &values);
     PluginContext context = assembly.Context(values);
     if (stop != nullptr) context.stop = stop;
     ChainStage stage;

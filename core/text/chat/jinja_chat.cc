@@ -288,6 +288,18 @@ class JinjaChat final : public ChatTemplate {
         .dump(kIndent, ' ', false, OrderedJson::error_handler_t::replace);
   }
 
+  std::string ThoughtMarks() const override {
+    const calls::CallFormat& format = LearnedCalls().format;
+    if (format.reasoning_begin.empty() || format.reasoning_end.empty()) return {};
+    const jinja::Text end(calls::TextOf(format.reasoning_end, format.tokens),
+                          jinja::Origin::kTemplate);
+    const absl::StatusOr<std::vector<int32_t>> close = EncodeText(end, {.continues = true});
+    if (!close.ok()) return {};
+    OrderedJson marks = calls::ThoughtMarks(format);
+    marks["close"] = *close;
+    return marks.dump();
+  }
+
  private:
   absl::Status Readable(const calls::Learned& learned) const {
     return Annotate(learned.calls, absl::StrCat("tools: the chat template ", name_, " "));

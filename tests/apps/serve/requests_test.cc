@@ -25,9 +25,11 @@
 namespace ng::serve {
 namespace {
 
+using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::Not;
 using ::testing::Pair;
 
 Parsed<Request> ParseCompletions(std::string_view body) { return ParseRequest(kCompletions, body); }
@@ -552,6 +554,33 @@ TEST(SettingsOf, KnowsOtherEnginesNames) {
   EXPECT_THAT(SettingsFor(R"(,"dry_multiplier":0.5,"dry_sequence_breakers":["\n",","])"),
               ElementsAre("sampler.chain=dry,temperature,top_k", "sampler.dry.multiplier=0.5",
                           R"(sampler.dry.breakers=\n,\,)"));
+}
+
+// A budget of thoughts in each API's words, and in other engines'.
+TEST(SettingsOf, BoundsThoughts) {
+  const auto settings = [](const std::string& more,
+                           const std::string& chain = "temperature,top_k") {
+    const Request request =
+        RequestOf(kChat, R"({"model":"m","messages":[{"role":"user","content":"x"}])" + more + "}");
+    return SettingsOf(request.answer.sampling, ConfigOf(chain), {}).settings;
+  };
+  for (const char* const field :
+       {R"(,"reasoning":{"max_tokens":9})", R"(,"thinking":{"type":"enabled","budget_tokens":9})",
+        R"(,"thinking_budget":9)", R"(,"thinking_budget_tokens":9)",
+        R"(,"thinking_token_budget":9)", R"(,"reasoning_budget":9)",
+        R"(,"reasoning":{"max_tokens":9},"thinking_budget":9)"}) {
+    EXPECT_THAT(settings(field), ElementsAre("sampler.chain=thoughts,temperature,top_k",
+                                             "sampler.thoughts.budget=9"))
+        << field;
+  }
+  EXPECT_THAT(settings(R"(,"thinking_budget":-1)"), IsEmpty());
+  EXPECT_THAT(settings(R"(,"thinking_budget":-1)", "thoughts,greedy"),
+              ElementsAre("sampler.chain=greedy"));
+  // What has its form from the first token on has no thoughts.
+  EXPECT_THAT(settings(R"(,"thinking_budget":9,"guided_regex":"a")", "thoughts,greedy"),
+              Contains("sampler.chain=grammar,greedy"));
+  EXPECT_THAT(settings(R"(,"thinking_budget":9,"guided_regex":"a")"),
+              Not(Contains("sampler.thoughts.budget=9")));
 }
 
 // What other engines send because it is their default.

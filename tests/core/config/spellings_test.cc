@@ -107,6 +107,9 @@ TEST(Spellings, ZeroTakesAStageOutWhereItDoesElsewhere) {
   EXPECT_EQ(ChainOf("[sampler]\nchain = temperature\n", {"top-k=0"}), "temperature");
   EXPECT_EQ(ChainOf("", {"mirostat=2"}), "temperature,top_k,mirostat");
   EXPECT_EQ(ChainOf("", {"mirostat=2", "mirostat=0"}), "default");
+  EXPECT_EQ(ChainOf("", {"reasoning-budget=0"}), "thoughts,temperature,top_k");
+  EXPECT_EQ(Entries("", {"thinking-budget=9"}).at("sampler.thoughts.budget"), "9");
+  EXPECT_EQ(ChainOf("", {"reasoning-budget=9", "reasoning-budget=-1"}), "default");
 }
 
 TEST(Spellings, AChainThatIsNamedLaterIsTakenAsItIs) {

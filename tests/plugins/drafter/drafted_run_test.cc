@@ -234,18 +234,25 @@ class MadeUpRuns {
     if (demo_) {
       stages.push_back({"stop_texts", {"sampler.stop_texts.texts=e,the"}});
       stages.push_back({"grammar", {"sampler.grammar.regex=[a-z ,]*\\."}});
+    } else {
+      stages.push_back(
+          {"thoughts",
+           {"sampler.thoughts.budget=3",
+            R"(sampler.thoughts.marks={"begin":[7],"ends":[[12,13],[10]],"close":[12,13]})"}});
     }
     Overrides settings = {
         absl::StrCat("sampler.temperature.value=", Any<std::string>({"0.7", "1.3"}))};
     const Stage& first = Any(stages);
     const Stage& second = Any(stages);
-    std::string chain = absl::StrCat(first.name, ",temperature");
+    std::string chain = first.name;
     settings.insert(settings.end(), first.options.begin(), first.options.end());
     if (std::string(first.name) != second.name) {
-      chain = absl::StrCat(second.name, ",", chain);
+      // What it forces must still be there.
+      const bool leads = chain == "thoughts";
+      chain = leads ? absl::StrCat(chain, ",", second.name) : absl::StrCat(second.name, ",", chain);
       settings.insert(settings.end(), second.options.begin(), second.options.end());
     }
-    settings.push_back("sampler.chain=" + chain);
+    settings.push_back(absl::StrCat("sampler.chain=", chain, ",temperature"));
     return settings;
   }
 

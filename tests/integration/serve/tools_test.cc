@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "tests/integration/run_support.h"
@@ -154,6 +155,52 @@ TEST_F(ServedTools, CallsAreForcedAndFitTheirSchemas) {
   any["max_tokens"] = 20;
   const Json begun = server_.Post(kPath, any)["choices"][0];
   EXPECT_EQ(begun["message"]["content"].get<std::string>().substr(0, 7), "<call>{") << begun;
+}
+
+// Whoever else is served, and in however few steps.
+TEST_F(ServedTools, AreTheSameInABatchAndWithDrafts) {
+  const std::string option = "--tokenizer.chat_template=" + template_;
+  const Server batch({option, "--cache.max_sequences=8"});
+  const Server drafts({option, "--cache.max_sequences=8", "--drafter.name=ngram"});
+  constexpr size_t kAnswers = 8;
+  const auto ids_of = [](const Server& server, size_t i) {
+    Json body = Choosing(i % 2 == 0 ? "required" : "auto", CitySchema());
+    body["seed"] = i;
+    body["max_tokens"] = 60;
+    body["return_token_ids"] = true;
+    return server.Post(kPath, body)["choices"][0]["token_ids"];
+  };
+  std::vector<Json> together(2 * kAnswers);
+  {
+    std::vector<std::jthread> clients;
+    for (size_t i = 0; i < together.size(); ++i) {
+      clients.emplace_back(
+          [&, i] { together[i] = ids_of(i < kAnswers ? batch : drafts, i % kAnswers); });
+    }
+  }
+  for (size_t i = 0; i < kAnswers; ++i) {
+    const Json alone = ids_of(server_, i);
+    EXPECT_GT(alone.size(), 8U);
+    EXPECT_EQ(together[i], alone) << i;
+    EXPECT_EQ(together[kAnswers + i], alone) << i;
+  }
+}
+
+// The grammar that waits for a call leaves all other text, and its ids, as they are.
+TEST_F(ServedTools, ThatAreNotCalledChangeNothing) {
+  for (const int seed : {1, 2, 3, 4}) {
+    Json body = Choosing("auto", CitySchema(), /*strict=*/true);
+    body["seed"] = seed;
+    body["max_tokens"] = 80;
+    body["return_token_ids"] = true;
+    const Json with = server_.Post(kPath, body)["choices"][0];
+    body.erase("tools");
+    body.erase("tool_choice");
+    const Json without = server_.Post(kPath, body)["choices"][0];
+    EXPECT_EQ(with["prompt_token_ids"], without["prompt_token_ids"]);
+    EXPECT_EQ(with["token_ids"], without["token_ids"]);
+    EXPECT_FALSE(with["message"].contains("tool_calls"));
+  }
 }
 
 TEST_F(ServedTools, WhatCannotBeKeptIsRefusedOrSaid) {

@@ -9,16 +9,6 @@ namespace {
 
 constexpr const char* kMaxNewTokens = "run.max_new_tokens";
 
-// The largest number in [from, to] that fits; `from` fits. It is asked for few of them.
-int64_t Largest(int64_t from, int64_t to, absl::FunctionRef<bool(int64_t)> fits) {
-  if (from >= to || fits(to)) return std::max(from, to);
-  while (to - from > 1) {
-    const int64_t middle = from + (to - from) / 2;
-    (fits(middle) ? from : to) = middle;
-  }
-  return from;
-}
-
 // A run as its open answers get shorter.
 class ShortenedRun {
  public:
@@ -80,12 +70,25 @@ absl::Status FitContext(const Engine& engine, int64_t most, GenerateRequest* req
   return absl::OkStatus();
 }
 
-int64_t SequenceShare(const RunPlan& plan) {
+int64_t Largest(int64_t from, int64_t to, absl::FunctionRef<bool(int64_t)> fits) {
+  if (from >= to || fits(to)) return std::max(from, to);
+  while (to - from > 1) {
+    const int64_t middle = from + (to - from) / 2;
+    (fits(middle) ? from : to) = middle;
+  }
+  return from;
+}
+
+int64_t SharedTokens(const RunPlan& plan) {
   const CachePlan& cache = plan.cache;
+  const int64_t most = plan.max_tokens * std::max(1, plan.max_sequences);
   // Such a cache has room for more tokens than it holds.
-  if (cache.holes || !plan.held.empty() || cache.bytes_per_token == 0) return plan.max_tokens;
-  const int64_t n_tokens = (cache.bytes + cache.disk_bytes) / cache.bytes_per_token;
-  return std::min(plan.max_tokens, n_tokens / std::max(1, plan.max_sequences));
+  if (cache.holes || !plan.held.empty() || cache.bytes_per_token == 0) return most;
+  return std::min(most, (cache.bytes + cache.disk_bytes) / cache.bytes_per_token);
+}
+
+int64_t SequenceShare(const RunPlan& plan) {
+  return SharedTokens(plan) / std::max(1, plan.max_sequences);
 }
 
 std::string_view FitMemory(const Engine& engine, std::span<const size_t> open,

@@ -38,6 +38,11 @@ int64_t MostOfOpenAnswer(const Engine& engine);
 // one. Errors: those of CheckRequest with one.
 absl::Status FitContext(const Engine& engine, int64_t most, GenerateRequest* request);
 
+// The largest number in [from, to] that fits; `from` fits. It is asked for few of them.
+int64_t Largest(int64_t from, int64_t to, absl::FunctionRef<bool(int64_t)> fits);
+
+// Tokens that all of a run's sequences have room for together.
+int64_t SharedTokens(const RunPlan& plan);
 // Tokens that each of a run's sequences has room for when all of them are open.
 int64_t SequenceShare(const RunPlan& plan);
 

@@ -62,12 +62,15 @@ absl::StatusOr<LoadedEngine> LoadEngine(EngineOptions options, std::atomic<bool>
   return loaded;
 }
 
-std::string Greeting(const Settings& settings, int port, const RunNeeds& needs) {
+std::string Greeting(const Settings& settings, int port, const RunPlan& plan) {
   const bool v6 = settings.address.find(':') != std::string::npos;
   const std::string address = v6 ? absl::StrCat("[", settings.address, "]") : settings.address;
+  const bool is_less = SequenceShare(plan) < plan.max_tokens;
+  const std::string shared =
+      is_less ? absl::StrCat(", ", SharedTokens(plan), " together") : std::string();
   return absl::StrCat(kName, ": ", settings.model, " at http://", address, ":", port, ", ",
-                      needs.max_sequences, " answers at a time of up to ", needs.max_tokens,
-                      " tokens each\n");
+                      plan.max_sequences, " answers at a time of up to ", plan.max_tokens,
+                      " tokens each", shared, "\n");
 }
 
 // What it waits for when it is to end. On a terminal "^C" stands in the line.
@@ -135,7 +138,7 @@ absl::Status Serve(const EngineOptions& options, ProgressBar& bar, bool* drained
     session->Stop();
     waiter.join();
   };
-  WriteStderr(Greeting(settings, server->port(), needs));
+  WriteStderr(Greeting(settings, server->port(), plan));
   server->Run([&](const std::shared_ptr<Exchange>& exchange) { service.Handle(exchange); },
               [](int status, const std::string& message, const std::string& path) {
                 return ErrorReply({.status = status, .message = message}, ErrorStyleOf(path));

@@ -98,7 +98,8 @@ int64_t FindMark(const ConversationFields& conversation, std::span<const int32_t
 }
 
 // Where the request says nothing of it. A message's answer may be as long as its sequence's share
-// of the cache lets it, so that answers that go on beside each other need not wait.
+// of the cache lets it, so that answers that go on beside each other need not wait; or as some
+// thousand tokens, where the context has them.
 int64_t DefaultTokens(const AnswerPlan& plan, const PlanParts& parts) {
   const int64_t given = parts.engine.default_max_new_tokens();
   const Config& config = parts.engine.config();
@@ -106,7 +107,8 @@ int64_t DefaultTokens(const AnswerPlan& plan, const PlanParts& parts) {
   if (completes || !AnswersAreOpen(config)) return given;
   GenerateRequest request = {.prompt_ids = plan.prompts.front().ids};
   const int64_t prompt_len = std::ssize(request.prompt_ids);
-  const int64_t share = std::max(parts.settings.shared_tokens - prompt_len, given);
+  constexpr int64_t kLeast = 4096;  // also where the prompt alone takes more than a share
+  const int64_t share = std::max({parts.settings.shared_tokens - prompt_len, given, kLeast});
   const int64_t room = std::min(share, parts.max_tokens - prompt_len);
   const int64_t most = std::clamp(room, int64_t{1}, MostOfOpenAnswer(parts.engine));
   // What does not fit is refused where all requests are checked.

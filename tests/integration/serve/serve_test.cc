@@ -21,6 +21,7 @@
 #include "tests/integration/serve/server.h"
 #include "tests/support/http_client.h"
 #include "tests/support/temp_dir.h"
+#include "tests/support/tiny_model.h"
 
 namespace ng::test {
 namespace {
@@ -122,6 +123,30 @@ TEST(Serve, AnswersWithTheIdsOfNgRun) {
     EXPECT_EQ(choice["text"], line["text"]) << body;
     EXPECT_EQ(choice["finish_reason"], line["stop_reason"] == "eot" ? "stop" : "length");
   }
+}
+
+// Where the config says nothing of it, a sequence may be as long as the model's context.
+TEST(Serve, TakesTheContextOfTheModel) {
+  constexpr int64_t kContext = 40000;
+  const TempDir dir;
+  TinyNiels{.max_positions = kContext}.WriteTo(dir.path());
+  const Arguments model = {"--model.path=" + dir.path(), "--serve.model=demo"};
+  const auto longest = [](const Server& server) {
+    return Json::parse(
+        HttpClient(server.port()).Get("/v1/models").body)["data"][0]["max_model_len"];
+  };
+  const Server server(model);
+  EXPECT_EQ(longest(server), kContext);
+  const Ids prompt(9000, 7);
+  const Json body = {
+      {"prompt", prompt}, {"max_tokens", 2}, {"return_token_ids", true}, {"seed", 3}};
+  const Json choice = server.Post(kCompletions, body)["choices"][0];
+  EXPECT_EQ(choice["token_ids"].size(), 2U);
+  // Less where less is asked for.
+  const Server shorter(model + Arguments{"--cache.max_tokens=9002"});
+  EXPECT_EQ(longest(shorter), 9002);
+  EXPECT_EQ(shorter.Post(kCompletions, body)["choices"][0]["token_ids"], choice["token_ids"]);
+  EXPECT_EQ(longest(Server(model + Arguments{"--ctx-size=300"})), 300);
 }
 
 TEST(Serve, AnswersAConversationWithTheIdsOfNgRun) {

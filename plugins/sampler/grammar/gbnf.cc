@@ -52,7 +52,11 @@ std::string_view ObjectAtBegin(std::string_view text) {
 class GbnfParser {
  public:
   GbnfParser(std::string_view text, const SchemaSpelling& spelling, Net& net)
-      : text_(text), spelling_(spelling), net_(net) {}
+      : text_(text), spelling_(spelling), net_(net) {
+    spelling_.sets = &sets_;
+  }
+  GbnfParser(const GbnfParser&) = delete;
+  GbnfParser& operator=(const GbnfParser&) = delete;
 
   // The number of the rule root.
   absl::StatusOr<int32_t> Whole() {
@@ -292,7 +296,8 @@ class GbnfParser {
   }
 
   TextReader text_;
-  const SchemaSpelling spelling_;
+  SharedSets sets_;
+  SchemaSpelling spelling_;
   Net& net_;
   std::set<int32_t> tokens_;
   std::vector<FreeTokens> free_tokens_;

@@ -343,6 +343,16 @@ bool Net::IsPlain(Mark begin, Part part) const {
          !MayBeEmpty(begin, part);
 }
 
+Part Net::Append(const Net& other, Part part) {
+  std::vector<int32_t> numbers;
+  for (const Rule& rule : other.rules()) {
+    const auto own = static_cast<int32_t>(rules_.size() + numbers.size());
+    numbers.push_back(
+        rule.meaning.empty() ? own : meanings_.try_emplace(rule.meaning, own).first->second);
+  }
+  return AppendWith(other, part, numbers, [this](const Edge& edge) { Add(edge); });
+}
+
 int32_t Net::NewRule(std::string name) {
   rules_.push_back({.name = std::move(name)});
   return static_cast<int32_t>(rules_.size()) - 1;

@@ -13,6 +13,8 @@
 #define NG_PLUGINS_SAMPLER_GRAMMAR_AUTOMATA_NET_H_
 
 #include <cstdint>
+#include <map>
+#include <numeric>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -81,7 +83,8 @@ struct Rule {
   Part part = {-1, -1};
   bool counts = false;
   Count count = {};
-  int64_t slack = 0;  // how far windows of its edges are within its bounds, at most
+  int64_t slack = 0;         // how far windows of its edges are within its bounds, at most
+  std::string meaning = {};  // rules with one meaning are one (Net::Append); empty: it has none
 };
 
 class Net {
@@ -131,6 +134,9 @@ class Net {
   // A rule that counts, by its edges kCount.
   int32_t NewRule(std::string name, Count count);
   void SetRule(int32_t rule, Part part) { rules_[static_cast<size_t>(rule)].part = part; }
+  void SetMeaning(int32_t rule, std::string meaning) {
+    rules_[static_cast<size_t>(rule)].meaning = std::move(meaning);
+  }
 
   Mark Here() const { return {static_cast<size_t>(n_states_), edges_.size(), rules_.size()}; }
   const std::vector<Edge>& edges() const { return edges_; }
@@ -146,6 +152,9 @@ class Net {
   // that reads a byte.
   template <class AddByte>
   Part Append(const Net& other, Part part, const AddByte& add);
+  // The same as it is, but for rules with a meaning: of those with one meaning that nets appended
+  // so have, all calls are of the first.
+  Part Append(const Net& other, Part part);
   Budget& budget() const { return *budget_; }
   // Errors: UsageError when the grammar is larger than the bound.
   absl::Status status() const;
@@ -161,6 +170,10 @@ class Net {
     Count count;
   };
 
+  // `numbers`: of the other's rules in this net.
+  template <class AddByte>
+  Part AppendWith(const Net& other, Part part, const std::vector<int32_t>& numbers,
+                  const AddByte& add);
   bool MayBeEmpty(Mark begin, Part part) const;
   Part Copies(Mark begin, Part once, Count count);
   Part Counted(Mark begin, Part once, Count count);
@@ -172,13 +185,21 @@ class Net {
   std::vector<Edge> edges_;
   std::vector<Rule> rules_;
   std::vector<Count> windows_ = {{}};
+  std::map<std::string, int32_t> meanings_;  // the rules that have them
   Repeated last_;
 };
 
 template <class AddByte>
 Part Net::Append(const Net& other, Part part, const AddByte& add) {
+  std::vector<int32_t> numbers(other.rules().size());
+  std::iota(numbers.begin(), numbers.end(), static_cast<int32_t>(rules_.size()));
+  return AppendWith(other, part, numbers, add);
+}
+
+template <class AddByte>
+Part Net::AppendWith(const Net& other, Part part, const std::vector<int32_t>& numbers,
+                     const AddByte& add) {
   const int32_t base = NewStates(other.n_states());
-  const auto base_rule = static_cast<int32_t>(rules_.size());
   const auto base_window = static_cast<int32_t>(windows_.size());
   if (too_large_) return {base, base};
   for (Rule rule : other.rules()) {
@@ -190,7 +211,7 @@ Part Net::Append(const Net& other, Part part, const AddByte& add) {
   for (Edge edge : other.edges()) {
     edge.from += base;
     edge.to += base;
-    if (edge.calls()) edge.rule += base_rule;
+    if (edge.calls()) edge.rule = numbers[static_cast<size_t>(edge.rule)];
     if (edge.kind == EdgeKind::kCount) edge.rule += base_window;
     if (edge.kind == EdgeKind::kByte) {
       add(edge);

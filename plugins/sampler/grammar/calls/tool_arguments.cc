@@ -125,7 +125,7 @@ absl::StatusOr<Part> AddArguments(std::string_view item, SchemaSpelling spelling
   }
   NG_RETURN_IF_ERROR(located(made.status()));
   if (!given.value("in_text", false)) {
-    return net.Append(*made->net, made->part, [&net](const Edge& edge) { net.Add(edge); });
+    return net.Append(*made->net, made->part);
   }
   const Part text = AddAsJsonString(*made->net, made->part, net);
   return net.Then(net.Then(net.Text("\""), text), net.Text("\""));

@@ -50,7 +50,7 @@ void Masks::ForgetBehind() {
 }
 
 void Masks::Prepare(const std::atomic<bool>* stop) {
-  constexpr size_t kMaxWalked = size_t{32} << 20;  // a few tenths of a second
+  constexpr size_t kMaxWalked = size_t{8} << 20;  // some hundredths of a second
   constexpr size_t kMaxConfigurations = 2000;
   constexpr size_t kMaxSteps = 2 * Machine::kMaxWork;
   size_t n_steps = 0;

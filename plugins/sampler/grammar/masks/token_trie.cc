@@ -1,10 +1,63 @@
 #include "plugins/sampler/grammar/masks/token_trie.h"
 
 #include <algorithm>
+#include <functional>
 #include <mutex>
 #include <string_view>
+#include <utility>
+
+#include "plugins/sampler/grammar/automata/number_table.h"
 
 namespace ng::grammar {
+namespace {
+
+constexpr size_t kWord = sizeof(uint64_t);
+
+// The first bytes of a text as a number that is ordered as the texts are.
+uint64_t BeginningOf(std::string_view text) {
+  uint64_t number = 0;
+  for (size_t i = 0; i < kWord; ++i) {
+    number = number << 8 | (i < text.size() ? static_cast<uint8_t>(text[i]) : 0);
+  }
+  return number;
+}
+
+void SortByText(std::span<const std::string_view> texts, std::vector<int32_t>& ids) {
+  struct Keyed {
+    uint64_t beginning;
+    std::string_view text;
+    int32_t id;
+    // Those of one text stay in the order of their ids.
+    bool operator<(const Keyed& other) const {
+      if (beginning != other.beginning) return beginning < other.beginning;
+      const int order = text.compare(other.text);
+      return order != 0 ? order < 0 : id < other.id;
+    }
+  };
+  std::vector<Keyed> keyed;
+  keyed.reserve(ids.size());
+  for (const int32_t id : ids) {
+    const std::string_view text = texts[static_cast<size_t>(id)];
+    keyed.push_back({BeginningOf(text), text, id});
+  }
+  std::ranges::sort(keyed, std::less());
+  std::ranges::transform(keyed, ids.begin(), &Keyed::id);
+}
+
+// What tells a vocabulary from another one of its size.
+uint64_t HashOf(const PluginContext& context) {
+  uint64_t hash = 0;
+  const auto add = [&](uint64_t number) { hash = Mix(hash ^ number); };
+  for (std::string_view text : context.token_bytes) {
+    add(text.size());
+    for (; !text.empty(); text.remove_prefix(std::min(text.size(), kWord))) add(BeginningOf(text));
+  }
+  for (const uint8_t special : context.special) add(special);
+  for (const int32_t id : context.stop_ids) add(static_cast<uint32_t>(id));
+  return hash;
+}
+
+}  // namespace
 
 TokenTrie::TokenTrie(const PluginContext& context) {
   const auto text = [&](int32_t id) { return context.token_bytes[static_cast<size_t>(id)]; };
@@ -13,7 +66,7 @@ TokenTrie::TokenTrie(const PluginContext& context) {
     const bool stops = std::ranges::find(context.stop_ids, id) != context.stop_ids.end();
     if (!special && !stops && !text(id).empty()) ids_.push_back(id);
   }
-  std::ranges::stable_sort(ids_, [&](int32_t a, int32_t b) { return text(a) < text(b); });
+  SortByText(context.token_bytes, ids_);
 
   nodes_.push_back({});
   bytes_.push_back(0);
@@ -42,30 +95,25 @@ TokenTrie::TokenTrie(const PluginContext& context) {
 }
 
 std::shared_ptr<const TokenTrie> TokenTrie::Shared(const PluginContext& context) {
-  // What a host has lent to the stages that hold the trie stays where it is.
   struct Made {
-    const void* texts;
-    size_t size;
-    std::vector<int32_t> stop_ids;
+    uint64_t hash = 0;
+    size_t size = 0;
     std::weak_ptr<const TokenTrie> trie;
   };
   static std::mutex mutex;
   static std::vector<Made> all;
+  static std::shared_ptr<const TokenTrie> last;
+  const uint64_t hash = HashOf(context);
   const std::lock_guard lock(mutex);
   std::erase_if(all, [](const Made& made) { return made.trie.expired(); });
   for (const Made& made : all) {
-    const bool same = made.texts == context.token_bytes.data() &&
-                      made.size == context.token_bytes.size() &&
-                      std::ranges::equal(made.stop_ids, context.stop_ids);
+    if (made.hash != hash || made.size != context.token_bytes.size()) continue;
     std::shared_ptr<const TokenTrie> trie = made.trie.lock();
-    if (same && trie != nullptr) return trie;
+    if (trie != nullptr) return last = std::move(trie);
   }
-  auto trie = std::make_shared<const TokenTrie>(context);
-  all.push_back({.texts = context.token_bytes.data(),
-                 .size = context.token_bytes.size(),
-                 .stop_ids = {context.stop_ids.begin(), context.stop_ids.end()},
-                 .trie = trie});
-  return trie;
+  last = std::make_shared<const TokenTrie>(context);
+  all.push_back({.hash = hash, .size = context.token_bytes.size(), .trie = last});
+  return last;
 }
 
 }  // namespace ng::grammar

@@ -26,7 +26,8 @@ class TokenTrie {
 
   // Without special tokens, stop ids, and tokens that have no text.
   explicit TokenTrie(const PluginContext& context);
-  // The one of this context's vocabulary, as long as somebody has it. Thread: any.
+  // The one of this context's vocabulary. It is kept as long as somebody has it, and the last one
+  // that was asked for until another one is. Thread: any.
   static std::shared_ptr<const TokenTrie> Shared(const PluginContext& context);
 
   std::span<const Node> nodes() const { return {nodes_.data(), nodes_.size() - 1}; }

@@ -31,6 +31,17 @@ std::string TextOf(const Json& value, SchemaSpelling::Style style) {
   return whole ? absl::StrCat(static_cast<int64_t>(value.get<double>())) : value.dump();
 }
 
+// What tells a spelling from others in a net that schemas share.
+std::string StyleOf(const SchemaSpelling& spelling) {
+  std::string style = absl::StrCat(" ", static_cast<int>(spelling.style), spelling.compact,
+                                   spelling.assert_formats, spelling.members.tells_texts);
+  for (const Mark* const mark : {&spelling.quote, &spelling.members.after}) {
+    for (const MarkPiece& piece : *mark) absl::StrAppend(&style, " ", piece.token, " ", piece.text);
+    style += '\0';
+  }
+  return style;
+}
+
 }  // namespace
 
 SchemaCompiler::SchemaCompiler(SchemaNodes& nodes, const SchemaSpelling& spelling, Net& net)
@@ -38,11 +49,15 @@ SchemaCompiler::SchemaCompiler(SchemaNodes& nodes, const SchemaSpelling& spellin
       spelling_(spelling),
       assert_formats_(spelling.assert_formats),
       net_(net),
-      budget_(net.budget()) {
+      budget_(net.budget()),
+      style_(StyleOf(spelling)),
+      within_(&AnyText()) {
   const bool compact = spelling.compact || spelling.style == SchemaSpelling::Style::kQuoted;
   blanks_ = net.NewRule("blanks");
   net.SetRule(blanks_, compact ? net.Nothing() : Pattern(kBetween, net));
+  net.SetMeaning(blanks_, absl::StrCat("blanks", style_));
   string_ = net.NewRule("string");
+  net.SetMeaning(string_, absl::StrCat("string", style_));
   if (spelling.style != SchemaSpelling::Style::kJson) {
     spelling_status_ = PrepareSpelling();
     return;
@@ -119,6 +134,7 @@ int32_t SchemaCompiler::RuleOf(const AllOf& all) {
   const auto [place, is_new] = rules_.emplace(key, 0);
   if (!is_new) return place->second;
   place->second = net_.NewRule(all.empty() ? "any value" : all.front().at);
+  if (key.empty()) net_.SetMeaning(place->second, absl::StrCat("any value", style_));
   to_do_.emplace_back(place->second, all);
   return place->second;
 }

@@ -15,6 +15,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "plugins/sampler/grammar/automata/dfa.h"
 #include "plugins/sampler/grammar/automata/net.h"
 #include "plugins/sampler/grammar/schema/nodes.h"
@@ -106,6 +107,9 @@ class SchemaCompiler {
 
   // spelled.cc
   absl::Status PrepareSpelling();
+  // A set that other schemas of the grammar may have made already. `what` tells it from all others.
+  absl::StatusOr<const Dfa*> SharedSet(const std::string& what,
+                                       absl::FunctionRef<absl::StatusOr<Dfa>()> make);
   Part MarkPart(const Mark& mark);
   // Texts as a value.
   Part Spelled(const Net& texts, Part part);
@@ -116,6 +120,10 @@ class SchemaCompiler {
   // A value that is written as plain text, and is read as one of these; with what is around it.
   absl::StatusOr<Part> Member(Part name, unsigned read_as, const AllOf& schemas);
   absl::StatusOr<const Dfa*> PlainTexts(unsigned read_as);
+  // The rule of all of these with what stands behind a value.
+  int32_t AnyPlainText(unsigned read_as, const Dfa& plain);
+  // Whether the schemas allow every text.
+  absl::StatusOr<bool> AllowsAnyText(const AllOf& all);
   class Writing;
 
   absl::StatusOr<Count> Counts(const AllOf& all, const char* least, const char* most) const;
@@ -135,9 +143,10 @@ class SchemaCompiler {
   int32_t blanks_ = 0;  // rules that all others share
   int32_t string_ = 0;
   absl::Status spelling_status_;
-  Dfa within_;                           // the texts that can be written
-  std::map<unsigned, Dfa> plain_texts_;  // by what they are not to be read as
-  std::optional<Dfa> bare_names_;
+  std::string style_;            // what tells the spelling from others of one grammar
+  SharedSets own_sets_;          // where none are shared
+  const Dfa* within_ = nullptr;  // the texts that can be written
+  std::map<unsigned, int32_t> any_plain_texts_;  // rules, by what they are not to be read as
   std::map<std::vector<std::pair<const Json*, int32_t>>, int32_t> rules_;  // by schema and scope
   std::deque<std::pair<int32_t, AllOf>> to_do_;
   std::map<std::string, Dfa> patterns_;  // and formats, with "format " before them

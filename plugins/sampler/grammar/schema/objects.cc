@@ -223,20 +223,8 @@ absl::Status SchemaCompiler::CollectOthers(const AllOf& all, Properties& found) 
     return SchemaError(
         at, absl::StrCat("has ", n_sets, " patterns, at most ", kMaxPatterns, " are supported"));
   }
-  std::vector<std::string> names;
-  for (const Properties::Named& named : found.named) names.push_back(named.key);
-  Dfa free = found.name_limit == nullptr ? AnyText() : *found.name_limit;
-  if (!names.empty()) {
-    NG_ASSIGN_OR_RETURN(const Dfa listed, TheTexts(names));
-    NG_ASSIGN_OR_RETURN(free, Combine(free, listed, Both::kAndNot, budget_));
-  }
-  const bool bare = NamesAreBare(found.place);
-  if (bare) {
-    NG_ASSIGN_OR_RETURN(const Dfa* writable, BareNames());
-    NG_ASSIGN_OR_RETURN(free, Combine(free, *writable, Both::kAnd, budget_));
-  }
-  // A set of names, by which of the patterns they match.
-  const auto add = [&](size_t which, const Dfa& dfa) -> absl::Status {
+  // What is said of the values of names that match these of the patterns.
+  const auto schemas_of = [&](size_t which) {
     AllOf schemas;
     for (const SchemaNode& node : all) {
       const Json& json = *node.json;
@@ -252,6 +240,25 @@ absl::Status SchemaCompiler::CollectOthers(const AllOf& all, Properties& found) 
       if (matched || !json.contains("additionalProperties")) continue;
       schemas.push_back(node.Part(json["additionalProperties"], "additionalProperties"));
     }
+    return schemas;
+  };
+  // Mostly there are no others: then it need not be known which.
+  if (n_sets == 0 && IsFalse(schemas_of(0))) return absl::OkStatus();
+  std::vector<std::string> names;
+  for (const Properties::Named& named : found.named) names.push_back(named.key);
+  Dfa free = found.name_limit == nullptr ? AnyText() : *found.name_limit;
+  if (!names.empty()) {
+    NG_ASSIGN_OR_RETURN(const Dfa listed, TheTexts(names));
+    NG_ASSIGN_OR_RETURN(free, Combine(free, listed, Both::kAndNot, budget_));
+  }
+  const bool bare = NamesAreBare(found.place);
+  if (bare) {
+    NG_ASSIGN_OR_RETURN(const Dfa* writable, BareNames());
+    NG_ASSIGN_OR_RETURN(free, Combine(free, *writable, Both::kAnd, budget_));
+  }
+  // A set of names, by which of the patterns they match.
+  const auto add = [&](size_t which, const Dfa& dfa) -> absl::Status {
+    const AllOf schemas = schemas_of(which);
     if (IsFalse(schemas)) return absl::OkStatus();
     const bool any_name = names.empty() && n_sets == 0 && found.name_limit == nullptr;
     Properties::Others& others = found.others.emplace_back();

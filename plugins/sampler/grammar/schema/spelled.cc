@@ -49,15 +49,23 @@ absl::StatusOr<Dfa> TextsBefore(const Mark& mark, Budget& budget) {
 
 }  // namespace
 
+absl::StatusOr<const Dfa*> SchemaCompiler::SharedSet(
+    const std::string& what, absl::FunctionRef<absl::StatusOr<Dfa>()> make) {
+  SharedSets& sets = spelling_.sets == nullptr ? own_sets_ : *spelling_.sets;
+  const std::string key = absl::StrCat(what, style_);
+  if (const auto found = sets.find(key); found != sets.end()) return &found->second;
+  NG_ASSIGN_OR_RETURN(Dfa made, make());
+  return &sets.emplace(key, std::move(made)).first->second;
+}
+
 absl::Status SchemaCompiler::PrepareSpelling() {
-  within_ = AnyText();
-  if (spelling_.style == Style::kQuoted) {
-    NG_ASSIGN_OR_RETURN(within_, TextsBefore(spelling_.quote, budget_));
-  } else if (spelling_.style == Style::kMembers) {
-    NG_ASSIGN_OR_RETURN(within_, TextsBefore(spelling_.members.after, budget_));
+  const bool members = spelling_.style == Style::kMembers;
+  if (members || spelling_.style == Style::kQuoted) {
+    const Mark& mark = members ? spelling_.members.after : spelling_.quote;
+    NG_ASSIGN_OR_RETURN(within_, SharedSet("texts", [&] { return TextsBefore(mark, budget_); }));
   }
   Net texts(budget_);
-  const Part part = AddDfa(within_, texts);
+  const Part part = AddDfa(*within_, texts);
   net_.SetRule(string_, Spelled(texts, part));
   return absl::OkStatus();
 }
@@ -92,7 +100,7 @@ Part SchemaCompiler::Spelled(const Net& texts, Part part) {
 }
 
 Part SchemaCompiler::SpelledText(const std::string& text) {
-  if (!within_.Matches(text)) return net_.Never();
+  if (!within_->Matches(text)) return net_.Never();
   Net texts(budget_);
   const Part part = texts.Text(text);
   return Spelled(texts, part);
@@ -103,6 +111,7 @@ bool SchemaCompiler::NamesAreBare(Place place) const {
     case Style::kQuoted:
       return true;
     case Style::kPython:
+      return spelling_.keywords && place == Place::kArguments;
     case Style::kMembers:
       return place == Place::kArguments;
     case Style::kJson:
@@ -111,12 +120,8 @@ bool SchemaCompiler::NamesAreBare(Place place) const {
   return false;
 }
 
-      return spelling_.keywords && place == Place::kArguments;
 absl::StatusOr<const Dfa*> SchemaCompiler::BareNames() {
-  if (!bare_names_) {
-    NG_ASSIGN_OR_RETURN(bare_names_, Matching("[A-Za-z_][A-Za-z0-9_]{0,62}", budget_));
-  }
-  return &*bare_names_;
+  return SharedSet("names", [&] { return Matching("[A-Za-z_][A-Za-z0-9_]{0,62}", budget_); });
 }
 
 absl::StatusOr<Part> SchemaCompiler::NamePart(const std::string& name, Place place) {
@@ -144,10 +149,9 @@ absl::StatusOr<Part> SchemaCompiler::Property(Part name, unsigned read_as, const
 }
 
 absl::StatusOr<const Dfa*> SchemaCompiler::PlainTexts(unsigned read_as) {
-  const auto [place, is_new] = plain_texts_.try_emplace(read_as);
-  if (!is_new) return &place->second;
-  Dfa texts = within_;
   const bool told = spelling_.members.tells_texts || read_as == kReadAsText;
+  if (told) return within_;
+  if ((read_as & kReadAsText) == 0) return nullptr;
   // What would be read as another value.
   static constexpr struct {
     ReadAs as;
@@ -158,17 +162,31 @@ absl::StatusOr<const Dfa*> SchemaCompiler::PlainTexts(unsigned read_as) {
       {kReadAsNull, "\\s*(null|None)\\s*"},
       {kReadAsStructure, "\\s*[\\[{][\\s\\S]*"},
   };
-  for (const auto& [as, pattern] : kOthers) {
-    if (told || (read_as & as) == 0) continue;
-    NG_ASSIGN_OR_RETURN(const Dfa others, Matching(pattern, budget_));
-    NG_ASSIGN_OR_RETURN(texts, Combine(texts, others, Both::kAndNot, budget_));
-  }
-  if (!told && (read_as & kReadAsText) == 0) {
-    plain_texts_.erase(place);
-    return nullptr;
-  }
-  place->second = std::move(texts);
-  return &place->second;
+  return SharedSet(absl::StrCat("plain ", read_as), [&]() -> absl::StatusOr<Dfa> {
+    Dfa texts = *within_;
+    for (const auto& [as, pattern] : kOthers) {
+      if ((read_as & as) == 0) continue;
+      NG_ASSIGN_OR_RETURN(const Dfa others, Matching(pattern, budget_));
+      NG_ASSIGN_OR_RETURN(texts, Combine(texts, others, Both::kAndNot, budget_));
+    }
+    return texts;
+  });
+}
+
+int32_t SchemaCompiler::AnyPlainText(unsigned read_as, const Dfa& plain) {
+  const auto [place, is_new] = any_plain_texts_.emplace(read_as, 0);
+  if (!is_new) return place->second;
+  const int32_t rule = place->second = net_.NewRule("any text");
+  net_.SetMeaning(rule, absl::StrCat("plain ", read_as, style_));
+  const Part text = AddDfa(plain, net_);
+  net_.SetRule(rule, net_.Then(text, MarkPart(spelling_.members.after)));
+  return rule;
+}
+
+absl::StatusOr<bool> SchemaCompiler::AllowsAnyText(const AllOf& all) {
+  NG_ASSIGN_OR_RETURN(const Count count, Counts(all, "minLength", "maxLength"));
+  NG_ASSIGN_OR_RETURN(const std::vector<const Dfa*> limits, TextLimits(all));
+  return count.any() && limits.empty();
 }
 
 absl::StatusOr<Part> SchemaCompiler::Member(Part name, unsigned read_as, const AllOf& schemas) {
@@ -177,6 +195,7 @@ absl::StatusOr<Part> SchemaCompiler::Member(Part name, unsigned read_as, const A
   NG_ASSIGN_OR_RETURN(const std::vector<AllOf> alternatives, nodes_.Alternatives(schemas));
   std::vector<Part> texts;
   std::vector<Part> others;
+  bool any_text = false;
   const auto add_raw = [&](const Net& net, Part part) {
     texts.push_back(net_.Append(net, part, [this](const Edge& edge) { net_.Add(edge); }));
   };
@@ -197,7 +216,10 @@ absl::StatusOr<Part> SchemaCompiler::Member(Part name, unsigned read_as, const A
       NG_ASSIGN_OR_RETURN(const unsigned more, TypesOf(node));
       types &= more;
     }
-    if ((types & kStringType) != 0 && plain != nullptr) {
+    const bool may_be_text = (types & kStringType) != 0 && plain != nullptr;
+    NG_ASSIGN_OR_RETURN(const bool is_any, AllowsAnyText(alternative));
+    any_text = any_text || (may_be_text && is_any);
+    if (may_be_text && !is_any) {
       Net net(budget_);
       NG_ASSIGN_OR_RETURN(const Part part, Texts(alternative, *plain, net));
       add_raw(net, part);
@@ -208,12 +230,16 @@ absl::StatusOr<Part> SchemaCompiler::Member(Part name, unsigned read_as, const A
   }
   const Part before = net_.Then(MarkPart(marks.before), name);
   if (!marks.tells_texts) texts.insert(texts.end(), others.begin(), others.end());
-  Part value = net_.Then(MarkPart(marks.between), net_.Either(texts));
+  const auto ended = [&](const std::vector<Part>& values) {
+    return net_.Then(net_.Either(values), MarkPart(marks.after));
+  };
+  std::vector<Part> values = {ended(texts)};
+  if (any_text) values.push_back(net_.Calling(AnyPlainText(read_as, *plain)));
+  Part value = net_.Then(MarkPart(marks.between), net_.Either(values));
   if (marks.tells_texts) {
-    const Part other = net_.Then(MarkPart(marks.between_others), net_.Either(others));
-    value = net_.Either({value, other});
+    value = net_.Either({value, net_.Then(MarkPart(marks.between_others), ended(others))});
   }
-  return net_.Then(net_.Then(before, value), MarkPart(marks.after));
+  return net_.Then(before, value);
 }
 
 }  // namespace ng::grammar

@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "plugins/sampler/grammar/automata/dfa.h"
+
 namespace ng::grammar {
 
 // A mark of a format: texts and tokens in their order.
@@ -37,6 +39,9 @@ enum ReadAs : unsigned {
   kReadAsAny = 31,
 };
 
+// Sets of texts that the schemas of one grammar share, by what they are.
+using SharedSets = std::map<std::string, Dfa>;
+
 struct SchemaSpelling {
   enum class Style {
     kJson,
@@ -53,10 +58,11 @@ struct SchemaSpelling {
   bool opened = false;          // the bracket of the keywords is written already
   Mark quote = {};              // of kQuoted
   MemberSpelling members = {};  // of kMembers
+  SharedSets* sets = nullptr;   // null: none are shared
+
+  bool has_keywords() const { return style == Style::kPython && keywords; }
 };
 
 }  // namespace ng::grammar
 
 #endif  // NG_PLUGINS_SAMPLER_GRAMMAR_SCHEMA_SPELLING_H_
-
-  bool has_keywords() const { return style == Style::kPython && keywords; }

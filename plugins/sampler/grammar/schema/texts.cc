@@ -163,7 +163,7 @@ absl::StatusOr<Part> SchemaCompiler::Text(const AllOf& all) {
   Net texts(budget_);
   NG_ASSIGN_OR_RETURN(
       const Part part,
-      Texts(all, spelling_.style == SchemaSpelling::Style::kJson ? AnyText() : within_, texts));
+      Texts(all, spelling_.style == SchemaSpelling::Style::kJson ? AnyText() : *within_, texts));
   return Spelled(texts, part);
 }
 

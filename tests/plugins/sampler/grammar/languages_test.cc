@@ -6,6 +6,7 @@
 #include <atomic>
 #include <chrono>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "plugins/sampler/grammar/grammar.h"
@@ -17,9 +18,29 @@ namespace {
 using test::OfGbnf;
 using test::OfRegex;
 using test::OfSchema;
+using test::Standing;
 using test::Times;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
+
+// What the tools of a grammar have in common is there once, however many they are.
+TEST(GrammarNet, RulesOfOneMeaningAreOne) {
+  grammar::Budget budget;
+  grammar::Net net(budget);
+  grammar::Part whole = net.Nothing();
+  for (const auto& [text, meaning] :
+       {std::pair("x", "one"), {"y", "one"}, {"z", ""}, {"w", ""}, {"v", "another"}}) {
+    grammar::Net other(budget);
+    const int32_t rule = other.NewRule("text");
+    other.SetRule(rule, other.Text(text));
+    other.SetMeaning(rule, meaning);
+    whole = net.Then(whole, net.Append(other, other.Calling(rule)));
+  }
+  const int32_t root = net.NewRule("root");
+  net.SetRule(root, whole);
+  EXPECT_EQ(Standing(grammar::Program::Make(net, root), "xxzwv"), "matches and ends");
+  EXPECT_EQ(Standing(grammar::Program::Make(net, root), "xy"), "no");
+}
 
 TEST(GrammarRegex, MatchesTheWholeText) {
   EXPECT_EQ(OfRegex("[0-9]+(,[0-9]+)*", "12,3"), "matches");

@@ -68,8 +68,11 @@ Parsed<std::vector<int32_t>> EncodeConversation(const ConversationFields& conver
 // What reads the answers' parts, unless they are only text.
 std::optional<ApiError> AddReaders(const ConversationFields& conversation, const PlanParts& parts,
                                    AnswerPlan* plan) {
+  Conversation read = ConversationOf(conversation);
+  // Such an answer is JSON from its first token on, whatever the prompt has begun.
+  if (plan->fields.sampling.form.option == "json_schema") read.asks = false;
   for (size_t i = 0; i < plan->n_choices(); ++i) {
-    auto reader = parts.engine.ReadAnswer(ConversationOf(conversation));
+    auto reader = parts.engine.ReadAnswer(read);
     if (!reader.ok()) return ConversationError(reader.status(), parts);
     if ((*reader)->is_plain()) return std::nullopt;
     plan->readers.push_back(*std::move(reader));

@@ -165,6 +165,12 @@ TEST_F(ServedThoughts, AreClosedBeforeACallThatMustCome) {
   form["thinking_budget"] = 1;
   form["grammar"] = "root ::= \"none at all\"";
   EXPECT_EQ(thinker_.Ask("/v1/chat/completions", form).status, 200);
+  form.erase("grammar");
+  form["response_format"] = {{"type", "json_schema"},
+                             {"json_schema", {{"name", "x"}, {"schema", {{"enum", {"a", 5}}}}}}};
+  const Json held = thinker_.Post("/v1/chat/completions", form)["choices"][0]["message"];
+  EXPECT_TRUE(held["content"] == "\"a\"" || held["content"] == "5") << held;
+  EXPECT_FALSE(held.contains("reasoning_content"));
   // A model that marks no thoughts has none.
   Json plain = {{"prompt", "ask"}, {"max_tokens", 3}, {"thinking_budget", 0}};
   EXPECT_EQ(Server().Ask("/v1/completions", plain).status, 200);

@@ -50,8 +50,8 @@ void Masks::ForgetBehind() {
 }
 
 void Masks::Prepare(const std::atomic<bool>* stop) {
-  constexpr size_t kMaxWalked = size_t{8} << 20;  // some hundredths of a second
-  constexpr size_t kMaxConfigurations = 2000;
+  constexpr size_t kMaxWalked = size_t{4} << 20;  // some hundredths of a second
+  constexpr size_t kMaxConfigurations = 500;
   constexpr size_t kMaxSteps = 2 * Machine::kMaxWork;
   size_t n_steps = 0;
   std::vector<int32_t> near = {Machine::kStart};

@@ -19,6 +19,7 @@
 #include "plugins/sampler/repetition_penalty/repetition_penalty.h"
 #include "plugins/sampler/stop_texts/stop_texts.h"
 #include "plugins/sampler/temperature/temperature.h"
+#include "plugins/sampler/thoughts/thoughts.h"
 #include "plugins/sampler/top_k/top_k.h"
 #include "plugins/sampler/top_n_sigma/top_n_sigma.h"
 #include "plugins/sampler/top_p/top_p.h"
@@ -80,6 +81,9 @@ TEST_P(AllocationTest, IsNothingPerToken) {
     stages.push_back({name, std::make_unique<GuardedSampler>(LoadedPlugin{&kDescriptor, "/here.so"},
                                                              *std::move(stage), context)});
   };
+  add("thoughts",
+      Thoughts::Create(3, R"({"begin": [970], "ends": [[971, 972]], "close": [971, 972]})",
+                       context));
   add("banned_tokens", BannedTokens::Create(banned, kVocabSize));
   add("repetition_penalty", RepetitionPenalty::Create({}, context.model));
   add("frequency_penalty",

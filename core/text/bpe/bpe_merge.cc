@@ -4,6 +4,8 @@
 #include <queue>
 #include <utility>
 
+#include "core/text/text_parts.h"
+
 namespace ng {
 namespace {
 
@@ -110,34 +112,9 @@ void MergeAtOnce(BpeMergeOf merge_of, std::vector<BpeSymbol>& symbols) {
   }
 }
 
-// Whether the tokens of a text that goes on come to a token that `merged` has too. If they do, the
-// tokens from there on take the place of those in `merged`.
-bool JoinAtCommonToken(const std::vector<BpeSymbol>& more, std::vector<BpeSymbol>* merged) {
-  auto old = std::ranges::lower_bound(*merged, more.front().begin, {}, &BpeSymbol::begin);
-  auto token = more.begin();
-  while (old != merged->end() && token != more.end() && *old != *token) {
-    if (old->begin <= token->begin) {
-      ++old;
-    } else {
-      ++token;
-    }
-  }
-  if (old == merged->end() || token == more.end()) return false;
-  merged->erase(old, merged->end());
-  merged->insert(merged->end(), token, more.end());
-  return true;
-}
-
 }  // namespace
 
-// Many symbols are merged in windows that overlap. If two windows have a token in common, the
-// tokens of the first up to it and those of the second from it on are the tokens of both together.
-//
-// Why: tokens t1 ... tn are what their text merges to if each two neighbours are what their own
-// text merges to. For otherwise there is a first merge across one of the borders. Until then, what
-// happened between the outer borders of that pair of tokens is what happens if the pair is merged
-// by itself, in the same order; so it would be merged across the border then, too. And each two
-// neighbours in the result of a merge are what their own text merges to, by the same reasoning.
+// Many symbols are merged in windows that overlap.
 void MergeSymbols(BpeMergeOf merge_of, std::vector<BpeSymbol>* symbols) {
   if (symbols->size() <= kWindowSymbols) return MergeAtOnce(merge_of, *symbols);
   std::vector<BpeSymbol> merged;  // what the symbols before `end` merge to

@@ -22,6 +22,12 @@ namespace {
 // of memory for each byte. So it gets a text in parts where that makes no difference.
 constexpr size_t kMaxTextBytes = size_t{256} << 20;
 
+// REQUIRES: valid UTF-8.
+size_t BeginOfCharacter(std::string_view text, size_t at) {
+  while (at > 0 && (static_cast<uint8_t>(text[at]) & 0xC0) == 0x80) --at;
+  return at;
+}
+
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Tokenizer>> SentencePieceTokenizer::FromBytes(
@@ -53,6 +59,9 @@ absl::Status SentencePieceTokenizer::Load(std::string_view bytes) {
     longest_ = std::max(longest_, static_cast<int64_t>(pieces[id].text.size()));
     if (SpansASpace(pieces[id].text)) parts_at_spaces_ = false;
   }
+  // How the library splits a piece that is not used depends on all of the text.
+  windows_ =
+      traits_.plain_bpe() && std::ranges::count(pieces, PieceType::kUnused, &Piece::type) == 0;
   NG_RETURN_IF_ERROR(AddAdded());
   const bool has_user_defined =
       std::ranges::count(pieces, PieceType::kUserDefined, &Piece::type) != 0;
@@ -249,6 +258,16 @@ absl::StatusOr<size_t> SentencePieceTokenizer::LengthOfPart(const SentencePieceL
 absl::Status SentencePieceTokenizer::EncodePart(const SentencePieceLibrary& library,
                                                 std::string_view text,
                                                 std::vector<int32_t>* ids) const {
+  if (windows_ && text.size() >= 2 * kPartBytes) {
+    NG_ASSIGN_OR_RETURN(const bool done, EncodeInWindows(library, text, ids));
+    if (done) return absl::OkStatus();
+  }
+  return EncodeAtOnce(library, text, ids);
+}
+
+absl::Status SentencePieceTokenizer::EncodeAtOnce(const SentencePieceLibrary& library,
+                                                  std::string_view text,
+                                                  std::vector<int32_t>* ids) const {
   std::vector<int32_t> more;
   if (const std::string reason = library.Encode(text, &more); !reason.empty()) {
     return ModelFileError(absl::StrCat(path_, ": the text cannot be encoded: ", reason));
@@ -258,6 +277,55 @@ absl::Status SentencePieceTokenizer::EncodePart(const SentencePieceLibrary& libr
   constexpr size_t kLong = 16 * kPartBytes;
   if (text.size() >= kLong) ::malloc_trim(0);
   return absl::OkStatus();
+}
+
+absl::StatusOr<bool> SentencePieceTokenizer::EncodeInWindows(const SentencePieceLibrary& library,
+                                                             std::string_view text,
+                                                             std::vector<int32_t>* ids) const {
+  const std::string shown = absl::StrReplaceAll(View(text), {{" ", kShownSpace}});
+  std::vector<PlacedToken> tokens;  // of the text before `end`
+  size_t end = 0;
+  size_t overlap = 1024;
+  while (end < shown.size()) {
+    size_t begin = 0;
+    if (end > overlap) {
+      // Where a token begins, so that both windows often have this token; one character before it
+      // where the library puts a space before the window, which may join that.
+      const auto token = std::prev(std::ranges::upper_bound(
+          tokens, static_cast<int32_t>(end - overlap), {}, &PlacedToken::begin));
+      begin = static_cast<size_t>(std::max(0, token->begin));
+      if (traits_.add_dummy_prefix && begin > 0) begin = BeginOfCharacter(shown, begin - 1);
+    }
+    const size_t new_end = EndOfCharacter(shown, std::min(shown.size(), end + kPartBytes));
+    NG_ASSIGN_OR_RETURN(const auto window, EncodeWindow(library, shown, begin, new_end));
+    if (!window) return false;
+    if (begin == 0) {
+      tokens = *window;
+    } else if (!JoinAtCommonToken(*window, &tokens)) {
+      overlap *= 4;  // and it stays so, so that texts without such tokens do not cost more and more
+      continue;
+    }
+    end = new_end;
+  }
+  for (const PlacedToken& token : tokens) ids->push_back(token.id);
+  return true;
+}
+
+absl::StatusOr<std::optional<std::vector<SentencePieceTokenizer::PlacedToken>>>
+SentencePieceTokenizer::EncodeWindow(const SentencePieceLibrary& library, std::string_view shown,
+                                     size_t begin, size_t end) const {
+  std::vector<int32_t> ids;
+  NG_RETURN_IF_ERROR(EncodeAtOnce(library, shown.substr(begin, end - begin), &ids));
+  constexpr int32_t kShownBytes = sizeof(kShownSpace) - 1;
+  auto at = static_cast<int32_t>(begin) - (traits_.add_dummy_prefix ? kShownBytes : 0);
+  std::vector<PlacedToken> tokens;
+  for (const int32_t id : ids) {
+    if (id == unknown_id_) return std::nullopt;
+    tokens.push_back({id, at});
+    for (const char c : TokenBytes(id)) at += c == ' ' ? kShownBytes : 1;
+  }
+  if (at != static_cast<int32_t>(end)) return std::nullopt;
+  return tokens;
 }
 
 // A token stands for at most longest_ bytes, so the bytes of the parts give the fewest ids that the

@@ -82,8 +82,24 @@ class SentencePieceTokenizer : public Tokenizer {
   // How much of a text can be encoded by itself; all of it if no place is known to cut it at.
   absl::StatusOr<size_t> LengthOfPart(const SentencePieceLibrary& library,
                                       std::string_view text) const;
+  // Chooses how the library gets a part.
   absl::Status EncodePart(const SentencePieceLibrary& library, std::string_view text,
                           std::vector<int32_t>* ids) const;
+  absl::Status EncodeAtOnce(const SentencePieceLibrary& library, std::string_view text,
+                            std::vector<int32_t>* ids) const;
+  // A piece as the library places it in a text whose spaces are shown.
+  struct PlacedToken {
+    int32_t id = 0;
+    int32_t begin = 0;  // below 0: the space that the library puts before it
+    bool operator==(const PlacedToken&) const = default;
+  };
+  // The same ids, from windows that overlap; false where the places of their tokens are not known.
+  // REQUIRES: windows_.
+  absl::StatusOr<bool> EncodeInWindows(const SentencePieceLibrary& library, std::string_view text,
+                                       std::vector<int32_t>* ids) const;
+  // Nothing where that is not known.
+  absl::StatusOr<std::optional<std::vector<PlacedToken>>> EncodeWindow(
+      const SentencePieceLibrary& library, std::string_view shown, size_t begin, size_t end) const;
   // Whether the text surely has more than `most` ids; then `ids` gets more than `most`.
   absl::StatusOr<bool> IsTooLong(const SentencePieceLibrary& library, std::string_view text,
                                  int64_t most, std::vector<int32_t>* ids) const;
@@ -102,6 +118,7 @@ class SentencePieceTokenizer : public Tokenizer {
   int64_t n_pieces_ = 0;
   int64_t longest_ = 1;           // bytes of the longest piece, a space as the library has it
   bool parts_at_spaces_ = false;  // a text can be encoded in parts that begin with a space
+  bool windows_ = false;          // a text can be encoded in windows that overlap
 };
 
 }  // namespace ng

@@ -8,13 +8,16 @@
 #include <chrono>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <random>
 #include <set>
 #include <sstream>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "absl/strings/str_format.h"
 #include "core/text/files/open_tokenizer.h"
+#include "core/text/sentencepiece/sentencepiece_library.h"
 #include "ng/utf8.h"
 #include "tests/core/text/test_model.h"
 #include "tests/support/temp_dir.h"
@@ -312,6 +315,64 @@ TEST(SentencePieceTokenizer, LoadsAModelWhoseSamplesHoldUserDefinedPieces) {
               ElementsAre(4, 2));
   const std::string wrong = BytesField(1, BytesField(1, "aba") + BytesField(2, "b b"));
   EXPECT_FALSE(SentencePieceTokenizer::FromBytes(model + BytesField(4, wrong), "t.model").ok());
+}
+
+// BPE over two letters whose pieces are about as good as each other: what a text becomes depends on
+// far more than what is near.
+std::string TwoLetterBpe(bool dummy_prefix, const std::vector<std::string>& user_defined) {
+  std::mt19937 random(7);
+  std::set<std::string> texts;
+  while (texts.size() < 40) {
+    std::string text;
+    for (size_t n = 2 + random() % 5; text.size() < n;) text += "ab"[random() % 2];
+    texts.insert(text);
+  }
+  std::string model = PieceField("<unk>", PieceType::kUnknown);
+  for (int byte = 0; byte < 256; ++byte) {
+    model += PieceField(absl::StrFormat("<0x%02X>", byte), PieceType::kByte);
+  }
+  for (const char* const letter : {"a", "b", "\u2581"}) {
+    model += PieceField(letter, PieceType::kNormal, -100);
+  }
+  model += PieceField("\u2581a", PieceType::kNormal, -3.5F);
+  for (const std::string& text : user_defined) {
+    model += PieceField(text, PieceType::kUserDefined);
+    texts.erase(text);
+  }
+  for (const std::string& text : texts) {
+    model += PieceField(text, PieceType::kNormal, -static_cast<float>(random() % 8));
+  }
+  return model + BytesField(2, IntField(3, 2) + IntField(35, 1)) +
+         BytesField(3, IntField(3, dummy_prefix ? 1 : 0) + IntField(4, 0) + IntField(5, 1));
+}
+
+// Without a place to cut it at, a long text gets to the library in windows that overlap.
+TEST(SentencePieceTokenizer, GivesALongTextTheIdsOfTheLibrary) {
+  const std::string llama = test::Slurp(GoldenFolder("spm_bpe_llama") + "/tokenizer.model");
+  std::mt19937 random(1);
+  for (const std::string& model :
+       {llama, TwoLetterBpe(true, {}), TwoLetterBpe(false, {}), TwoLetterBpe(true, {"abba", "ab"}),
+        TwoLetterBpe(false, {"aaaaaaaa"})}) {
+    const std::unique_ptr<Tokenizer> tokenizer = FromModel(model);
+    SentencePieceLibrary library;
+    ASSERT_EQ(library.Load(model), "");
+    for (const std::vector<std::string>& units :
+         std::vector<std::vector<std::string>>{{"a"},
+                                               {"a", "b"},
+                                               {"a", "b", "aaaaaaa", "abab"},
+                                               {"a", "\u4E2D", "\U0001F600"},
+                                               {"the", "re", "in", "g", "er", "\n"},
+                                               {"abba", "b"}}) {
+      std::string text = random() % 2 == 0 ? "" : " ";
+      for (size_t n = 150000 + random() % 100000; text.size() < n;) {
+        text += units[random() % units.size()];
+      }
+      Ids ids;
+      ASSERT_EQ(library.Encode(text, &ids), "");
+      EXPECT_TRUE(tokenizer->EncodeAsReference(text, {}).value() == ids)
+          << text.substr(0, 60) << model.size();
+    }
+  }
 }
 
 TEST(SentencePieceTokenizer, RefusesWhatTheLibraryRefuses) {

@@ -4,7 +4,6 @@
 #include <filesystem>
 #include <map>
 #include <nlohmann/json.hpp>
-#include <set>
 #include <span>
 #include <string_view>
 #include <utility>
@@ -58,38 +57,22 @@ absl::StatusOr<std::map<std::string, std::string>> ReadWeightMap(const std::stri
 
 using ShardOf = std::map<std::string, std::string>;
 
-// Adds what the index names of a file. The names of its other tensors are put behind `others`.
-absl::Status AddShard(const std::string& file, const ShardOf& shard_of, MergedSource* source,
-                      std::vector<std::string>* others) {
-  const std::string& path = source->path();
-  const std::string folder = std::filesystem::path(path).parent_path();
-  absl::StatusOr<std::unique_ptr<TensorSource>> shard =
-      OpenSafetensors(absl::StrCat(folder, "/", file));
-  if (!shard.ok()) return Annotate(shard.status(), path + ": ");
-  const auto is_named = [&](const std::string& tensor) {
-    const auto named = shard_of.find(tensor);
-    return named != shard_of.end() && named->second == file;
-  };
-  for (const TensorInfo& tensor : (*shard)->tensors()) {
-    if (!is_named(tensor.name)) {
-      others->push_back(absl::StrCat(JsonExcerpt(tensor.name), " in ", file));
-    }
-  }
-  return source->Add(*std::move(shard), is_named);
-}
+using Shards = std::map<std::string, std::unique_ptr<TensorSource>>;  // by file
 
-// The tensors that the index lists and its files lack.
-std::vector<std::string> NotThere(const MergedSource& source, const ShardOf& shard_of) {
-  std::vector<std::string> names;
+absl::StatusOr<Shards> OpenShards(const std::string& index_path, const ShardOf& shard_of) {
+  const std::string folder = std::filesystem::path(index_path).parent_path();
+  Shards shards;
   for (const auto& [tensor, file] : shard_of) {
-    if (source.Find(tensor) == nullptr) {
-      names.push_back(absl::StrCat(JsonExcerpt(tensor), " in ", file));
-    }
+    if (shards.contains(file)) continue;
+    absl::StatusOr<std::unique_ptr<TensorSource>> shard =
+        OpenSafetensors(absl::StrCat(folder, "/", file));
+    if (!shard.ok()) return Annotate(shard.status(), index_path + ": ");
+    shards[file] = *std::move(shard);
   }
-  return names;
+  return shards;
 }
 
-// "PATH: does not name 3 tensors that its files hold: "a" in one.safetensors, ...".
+// "PATH: it names tensors that no file holds: "a" in one.safetensors, ...".
 void AddDoubt(const std::string& path, const char* what, std::span<const std::string> names,
               std::vector<std::string>* doubts) {
   constexpr size_t kMostNamed = 3;
@@ -105,18 +88,38 @@ void AddDoubt(const std::string& path, const char* what, std::span<const std::st
 
 absl::StatusOr<SafetensorsIndex> OpenSafetensorsIndex(const std::string& index_path) {
   NG_ASSIGN_OR_RETURN(const auto shard_of, ReadWeightMap(index_path));
-  std::set<std::string> files;
-  for (const auto& [tensor, file] : shard_of) files.insert(file);
+  NG_ASSIGN_OR_RETURN(Shards shards, OpenShards(index_path, shard_of));
+  ShardOf read_from;  // as transformers: the last that holds it, where the index is wrong
+  for (const auto& [file, shard] : shards) {
+    for (const TensorInfo& tensor : shard->tensors()) read_from[tensor.name] = file;
+  }
+  const auto shown = [](const std::string& tensor, const std::string& file) {
+    return absl::StrCat(JsonExcerpt(tensor), " in ", file);
+  };
+  std::vector<std::string> nowhere;
+  for (const auto& [tensor, file] : shard_of) {
+    if (shards[file]->Find(tensor) != nullptr) read_from[tensor] = file;
+    if (!read_from.contains(tensor)) nowhere.push_back(shown(tensor, file));
+  }
+  std::vector<std::string> unnamed;
+  std::vector<std::string> unread;
   auto source = std::make_unique<MergedSource>(index_path);
-  std::vector<std::string> others;
-  for (const std::string& file : files) {
-    NG_RETURN_IF_ERROR(AddShard(file, shard_of, source.get(), &others));
+  for (auto& [file, shard] : shards) {
+    const auto is_read = [&](const std::string& tensor) { return read_from[tensor] == file; };
+    for (const TensorInfo& tensor : shard->tensors()) {
+      const auto named = shard_of.find(tensor.name);
+      const bool is_named = named != shard_of.end() && named->second == file;
+      if (is_named) continue;
+      (is_read(tensor.name) ? unnamed : unread).push_back(shown(tensor.name, file));
+    }
+    NG_RETURN_IF_ERROR(source->Add(std::move(shard), is_read));
   }
   SafetensorsIndex index;
-  AddDoubt(index_path, "its files hold tensors that it does not name for them, which are not read",
-           others, &index.doubts);
-  AddDoubt(index_path, "it names tensors that their files do not hold", NotThere(*source, shard_of),
+  AddDoubt(index_path, "its files hold tensors that it does not name for them", unnamed,
            &index.doubts);
+  AddDoubt(index_path, "its files hold tensors that it names for others, which are not read",
+           unread, &index.doubts);
+  AddDoubt(index_path, "it names tensors that its files do not hold", nowhere, &index.doubts);
   index.source = std::move(source);
   return index;
 }

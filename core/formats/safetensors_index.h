@@ -17,9 +17,10 @@ struct SafetensorsIndex {
 };
 
 // Opens every file that the index names, all in its folder. The index is the authority: a tensor is
-// read from the file that it names. What else the files hold, and a tensor that its file does not
-// hold, is left out and doubted. Errors: ModelFileError naming the index or the file, the value
-// found and the value allowed.
+// read from the file that it names. One that it does not name, or not for a file that holds it, is
+// read from the last file that does, and doubted; so is each copy that is not read, and a name that
+// no file holds. Errors: ModelFileError naming the index or the file, the value found and the value
+// allowed.
 absl::StatusOr<SafetensorsIndex> OpenSafetensorsIndex(const std::string& index_path);
 
 }  // namespace ng

@@ -1,86 +1,35 @@
-// Inputs of tokenizers and templates whose cost once grew faster than they did. Each is taken at
-// doubled sizes, and what is counted may grow little more than the input does.
-//
-// NG_GROWTH=64 makes all 64 times as large and prints a row for each size: by hand.
+// Inputs of tokenizers and templates whose cost once grew faster than they did.
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <cctype>
 #include <cstdint>
-#include <cstdio>
-#include <cstdlib>
-#include <ctime>
 #include <functional>
 #include <memory>
 #include <nlohmann/json.hpp>
-#include <ostream>
 #include <string>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "core/text/added_tokens.h"
 #include "core/text/chat/jinja_chat.h"
+#include "core/text/files/open_tokenizer.h"
 #include "core/text/files/tokenizer_json.h"
 #include "core/text/jinja/template.h"
 #include "core/text/pipeline/finder.h"
-#include "tests/growth/count.h"
+#include "tests/growth/growth.h"
 
 namespace ng {
 namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr int kDoublings = 4;
+using test::BytesOf;
+using test::GrowthKind;
+using test::TextTimes;
 
-// How much larger a run by hand is.
-size_t Scale() {
-  const char* const scale = std::getenv("NG_GROWTH");
-  return scale == nullptr ? 1 : static_cast<size_t>(std::max(1, std::atoi(scale)));
-}
+class TextGrowth : public ::testing::TestWithParam<GrowthKind> {};
 
-struct Kind {
-  const char* name;
-  size_t size;                               // the smallest
-  std::function<int64_t(size_t size)> cost;  // what is counted
-};
-
-std::ostream& operator<<(std::ostream& out, const Kind& kind) { return out << kind.name; }
-
-class Growth : public ::testing::TestWithParam<Kind> {};
-
-TEST_P(Growth, IsNoMoreThanThatOfTheInput) {
-  const Kind& kind = GetParam();
-  int64_t before = 0;
-  size_t size = kind.size * Scale();
-  for (int i = 0; i <= kDoublings; ++i, size *= 2) {
-    const std::clock_t begin = std::clock();
-    const int64_t cost = kind.cost(size);
-    const double took = static_cast<double>(std::clock() - begin) / CLOCKS_PER_SEC;
-    if (Scale() > 1) {
-      std::printf("%-32s %10zu %14lld %8.3f s\n", kind.name, size, static_cast<long long>(cost),
-                  took);
-    }
-    ASSERT_GT(cost, 0);
-    // n log n, and some of every text.
-    if (i > 0) {
-      EXPECT_LT(cost, before * 5 / 2 + 4096) << size;
-    }
-    before = cost;
-  }
-}
-
-std::string Times(const std::string& text, size_t n) {
-  std::string all;
-  for (size_t i = 0; i < n; ++i) all += text;
-  return all;
-}
-
-// The bytes that a call allocates.
-int64_t Bytes(const std::function<void()>& call) {
-  const int64_t before = test::AllocatedBytes();
-  call();
-  return test::AllocatedBytes() - before + 1;
-}
+TEST_P(TextGrowth, IsNoMoreThanThatOfTheInput) { test::ExpectGrowthOfTheInput(GetParam()); }
 
 // The fewest steps within which a template writes this conversation, without those that every
 // variable is given.
@@ -115,8 +64,9 @@ Json WithDict(size_t n) {
   return values;
 }
 
-Kind OfTemplate(const char* name, const std::string& program) {
-  return {name, 1000, [program](size_t n) { return Steps(program, WithText(Times("a b\n", n))); }};
+GrowthKind OfTemplate(const char* name, const std::string& program) {
+  return {name, 1000,
+          [program](size_t n) { return Steps(program, WithText(TextTimes("a b\n", n))); }};
 }
 
 std::unique_ptr<Tokenizer> Characters(const std::function<void(Json&)>& change = {}) {
@@ -132,10 +82,10 @@ Json Added(int id, const std::string& content) {
 }
 
 // The steps that a pattern takes to find its matches.
-Kind OfPattern(const char* name, const std::string& pattern, const std::string& unit) {
+GrowthKind OfPattern(const char* name, const std::string& pattern, const std::string& unit) {
   return {name, 2000, [pattern, unit](size_t n) {
             const Regex regex = Regex::Compile(pattern).value();
-            const std::string text = Times(unit, n);
+            const std::string text = TextTimes(unit, n);
             StepBudget budget(text.size());
             const int64_t before = budget.searching().left;
             const absl::Status status =
@@ -145,7 +95,7 @@ Kind OfPattern(const char* name, const std::string& pattern, const std::string& 
           }};
 }
 
-const Kind kKinds[] = {
+const GrowthKind kTextKinds[] = {
     OfTemplate("template: in", "{{ 'b' * 9 in a }}"),
     OfTemplate("template: replace", "{{ a.replace('a', 'xyz')|length }}"),
     OfTemplate("template: split", "{{ a.split('b')|length }}"),
@@ -168,30 +118,31 @@ const Kind kKinds[] = {
               "A"),
     {"added token, a long beginning", 2000,
      [](size_t n) {
-       const auto tokenizer = Characters(
-           [&](Json& file) { file["added_tokens"].push_back(Added(5, Times("a", 500) + "b")); });
-       const std::string text = Times("a", n);
-       return Bytes([&] { EXPECT_TRUE(tokenizer->Encode(text, {.parse_special = true}).ok()); });
+       const auto tokenizer = Characters([&](Json& file) {
+         file["added_tokens"].push_back(Added(5, TextTimes("a", 500) + "b"));
+       });
+       const std::string text = TextTimes("a", n);
+       return BytesOf([&] { EXPECT_TRUE(tokenizer->Encode(text, {.parse_special = true}).ok()); });
      }},
     {"added tokens, each in the next", 32,
      [](size_t n) {
-       return Bytes([&] {
+       return BytesOf([&] {
          std::vector<AddedToken> tokens;
          for (size_t i = 1; i <= 32; ++i) {
            tokens.push_back(
-               {.id = static_cast<int32_t>(i), .text = Times("a", i), .special = true});
+               {.id = static_cast<int32_t>(i), .text = TextTimes("a", i), .special = true});
          }
          const AddedTokens added(std::move(tokens));
-         const std::string text = Times("a", 100 * n);
-         const std::string mask = Times(std::string("\1\1\1\0", 4), 25 * n);
+         const std::string text = TextTimes("a", 100 * n);
+         const std::string mask = TextTimes(std::string("\1\1\1\0", 4), 25 * n);
          EXPECT_FALSE(added.Split(text, true, mask).empty());
        });
      }},
     {"a text of one letter", 4000,
      [](size_t n) {
        const auto tokenizer = Characters();
-       const std::string text = Times("a", n);
-       return Bytes([&] { EXPECT_TRUE(tokenizer->Encode(text, {}).ok()); });
+       const std::string text = TextTimes("a", n);
+       return BytesOf([&] { EXPECT_TRUE(tokenizer->Encode(text, {}).ok()); });
      }},
     {"keys of a call's arguments", 500,
      [](size_t n) {
@@ -203,7 +154,7 @@ const Kind kKinds[] = {
        message["tool_calls"] = Json::array();
        message["tool_calls"].push_back(WithDict(n)["d"]);
        const std::string messages = Json::array({std::move(message)}).dump();
-       return Bytes([&] { EXPECT_TRUE(chat->Render({.messages = messages}).ok()); });
+       return BytesOf([&] { EXPECT_TRUE(chat->Render({.messages = messages}).ok()); });
      }},
     {"keys of a message", 500,
      [](size_t n) {
@@ -214,17 +165,23 @@ const Kind kKinds[] = {
        Json message = WithDict(n)["d"];
        message["role"] = "user";
        const std::string messages = Json::array({std::move(message)}).dump();
-       return Bytes([&] { EXPECT_TRUE(chat->Render({.messages = messages}).ok()); });
+       return BytesOf([&] { EXPECT_TRUE(chat->Render({.messages = messages}).ok()); });
      }},
 };
 
-INSTANTIATE_TEST_SUITE_P(Text, Growth, testing::ValuesIn(kKinds), [](const auto& info) {
-  std::string name;
-  for (const char c : std::string(info.param.name)) {
-    if (std::isalnum(static_cast<unsigned char>(c)) != 0) name += c;
+// The library takes hundreds of bytes for each byte of a text that it gets at once.
+TEST(SentencePieceMemory, IsAFewTimesThatOfTheText) {
+  const auto tokenizer = OpenTokenizer(NG_TEST_DATA "/tokenizers/spm_bpe_llama").value();
+  const size_t size = (size_t{1} << 20) * std::min<size_t>(test::GrowthScale(), 4);
+  for (const char* const unit : {"a", "word ", "\u4E2D\u6587", "x\n"}) {
+    const std::string text = TextTimes(unit, size / std::string(unit).size());
+    const int64_t most = test::MostBytesOf([&] { EXPECT_TRUE(tokenizer->Encode(text, {}).ok()); });
+    test::PrintGrowth({"SentencePiece, most at once", 0, {}}, text.size(), most, 0);
+    EXPECT_LT(static_cast<double>(most), 64 * static_cast<double>(text.size())) << unit;
   }
-  return name;
-});
+}
+
+INSTANTIATE_TEST_SUITE_P(Text, TextGrowth, testing::ValuesIn(kTextKinds), test::NameOfGrowth);
 
 }  // namespace
 }  // namespace ng

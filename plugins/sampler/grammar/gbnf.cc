@@ -210,6 +210,7 @@ class GbnfParser {
 
   Part Until(int depth) {
     std::vector<Beginning> beginnings;
+    const Net::Mark all = net_.Here();
     const Part whole = net_.Never();
     int32_t end = -1;
     do {
@@ -233,7 +234,7 @@ class GbnfParser {
     } while (text_.Take("|"));
     if (!text_.Take(")")) text_.Fail("has '%until(' without ')'");
     if (!text_.ok()) return whole;
-    net_.Free(whole.in, AddUntil(beginnings, end, net_, &free_tokens_.emplace_back()));
+    net_.Free(whole.in, AddUntil(beginnings, all, end, net_, &free_tokens_.emplace_back()));
     return whole;
   }
 

@@ -187,6 +187,18 @@ absl::StatusOr<Dfa> Combine(const Dfa& a, const Dfa& b, Both how, Budget& budget
   return dfa;
 }
 
+absl::StatusOr<Dfa> InAll(std::vector<Dfa> all, Budget& budget) {
+  while (all.size() > 1) {
+    std::vector<Dfa> pairs;
+    for (size_t i = 0; i + 1 < all.size(); i += 2) {
+      NG_ASSIGN_OR_RETURN(pairs.emplace_back(), Combine(all[i], all[i + 1], Both::kAnd, budget));
+    }
+    if (all.size() % 2 == 1) pairs.push_back(std::move(all.back()));
+    all = std::move(pairs);
+  }
+  return std::move(all.front());
+}
+
 const Dfa& AnyText() {
   static const Dfa* const dfa = [] {
     Budget budget;

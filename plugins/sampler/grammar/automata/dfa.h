@@ -34,6 +34,10 @@ absl::StatusOr<Dfa> Determinize(const Net& net, Part part);
 enum class Both : uint8_t { kAnd, kAndNot, kOr };
 absl::StatusOr<Dfa> Combine(const Dfa& a, const Dfa& b, Both how, Budget& budget);
 
+// What is in all of them. Two by two, since what two have in common is about as large as both.
+// REQUIRES: there is one.
+absl::StatusOr<Dfa> InAll(std::vector<Dfa> all, Budget& budget);
+
 // Every text; every text of these; texts in which a pattern is found (or which it matches whole).
 const Dfa& AnyText();
 absl::StatusOr<Dfa> TheTexts(std::span<const std::string> texts);

@@ -316,6 +316,7 @@ Part Net::Counted(Mark begin, Part once, Count count) {
 
 // A rule that is called may.
 bool Net::MayBeEmpty(Mark begin, Part part) const {
+  if (too_large_) return false;  // then the part may not be there
   const size_t size = static_cast<size_t>(n_states_) - begin.state;
   const auto index = [&](int32_t state) { return static_cast<size_t>(state) - begin.state; };
   std::vector<std::vector<int32_t>> next(size);

@@ -28,8 +28,10 @@ struct FreeTokens {
 
 // Any bytes, and any tokens without a text, up to and with the first place where one of the
 // beginnings has come to its end; of several that end there the first. `end`: where a text goes
-// that ends before that; -1: none may. Returns where it begins.
-int32_t AddUntil(std::span<const Beginning> beginnings, int32_t end, Net& net, FreeTokens* tokens);
+// that ends before that; -1: none may. Returns where it begins. REQUIRES: all of the beginnings has
+// been added since `mark`.
+int32_t AddUntil(std::span<const Beginning> beginnings, Net::Mark mark, int32_t end, Net& net,
+                 FreeTokens* tokens);
 
 }  // namespace ng::grammar
 

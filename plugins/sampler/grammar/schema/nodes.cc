@@ -181,7 +181,10 @@ absl::Status SchemaError(const std::string& at, const std::string& what) {
 }
 
 bool Same(const Json& a, const Json& b) {
-  if (a.is_string() && b.is_string()) return a == b;
+  const auto is_plain = [](const Json& value) {
+    return value.is_string() || value.is_number_integer() || value.is_boolean() || value.is_null();
+  };
+  if (is_plain(a) && is_plain(b)) return a == b;
   return Canonical(a) == Canonical(b);
 }
 
@@ -256,21 +259,6 @@ bool SchemaNodes::Holds(const Json& list, const Json& value) {
     for (const Json& each : list) place->second.insert(Canonical(each));
   }
   return place->second.contains(Canonical(value));
-}
-
-const Json* SchemaNodes::Member(const Json& object, const std::string& name) {
-  constexpr size_t kMany = 16;
-  if (object.size() <= kMany) {
-    const auto found = object.find(name);
-    return found == object.end() ? nullptr : &*found;
-  }
-  const auto [place, is_new] = members_.try_emplace(&object);
-  if (is_new) {
-    budget_.Spend(object.size());
-    for (const auto& [key, value] : object.items()) place->second[key] = &value;
-  }
-  const auto found = place->second.find(name);
-  return found == place->second.end() ? nullptr : found->second;
 }
 
 SchemaNode SchemaNodes::Made(Json json, const std::string& at) {

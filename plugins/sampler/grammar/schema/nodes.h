@@ -14,7 +14,6 @@
 #include <string>
 #include <string_view>
 #include <tuple>
-#include <unordered_map>
 #include <unordered_set>
 #include <utility>
 #include <vector>
@@ -22,6 +21,7 @@
 #include "ng/status.h"
 #include "nlohmann/json.hpp"
 #include "plugins/sampler/grammar/automata/budget.h"
+#include "plugins/sampler/grammar/schema/member_index.h"
 #include "plugins/sampler/grammar/schema/numbers.h"
 #include "plugins/sampler/grammar/schema/references.h"
 #include "plugins/sampler/grammar/schema/spelling.h"
@@ -93,7 +93,9 @@ class SchemaNodes {
   // Whether a list holds a value. The list must stay where it is.
   bool Holds(const Json& list, const Json& value);
   // The value of a name in an object, which must stay where it is; null where there is none.
-  const Json* Member(const Json& object, const std::string& name);
+  const Json* Member(const Json& object, const std::string& name) {
+    return members_.Find(object, name);
+  }
   // A schema made here; it lives as long as this. It holds others by their handles.
   SchemaNode Made(Json json, const std::string& at);
   // A schema that says the same as a node, and one that says the opposite.
@@ -153,9 +155,9 @@ class SchemaNodes {
   std::map<Key, SchemaNode> negated_;
   // By node, whether what it names counts as evaluated and that matters around it, and the types.
   std::map<std::tuple<Key, bool, bool, unsigned>, std::vector<AllOf>> expanded_;
-  std::map<const Json*, std::unordered_set<std::string>> values_;                // of lists
-  std::map<const Json*, std::unordered_map<std::string, const Json*>> members_;  // of large objects
-  std::map<std::pair<Key, std::string>, SchemaNode> unevaluated_;                // by node and text
+  std::map<const Json*, std::unordered_set<std::string>> values_;  // of lists
+  MemberIndex members_;
+  std::map<std::pair<Key, std::string>, SchemaNode> unevaluated_;  // by node and text
 };
 
 // "#/a/b" of "#/a" and "b".

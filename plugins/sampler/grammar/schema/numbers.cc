@@ -258,7 +258,8 @@ absl::StatusOr<Part> AddNumber(const NumberRules& rules, Net& net) {
                          : limited       ? (whole ? kLimitedInteger : kLimitedNumber)
                                          : (whole ? kInteger : kNumber);
   if (!limited) return AddRegex(spelling, net);
-  NG_ASSIGN_OR_RETURN(Dfa dfa, Matching(spelling, budget));
+  std::vector<Dfa> all;
+  NG_ASSIGN_OR_RETURN(all.emplace_back(), Matching(spelling, budget));
   for (const NumberLimit& limit : rules.limits) {
     NG_ASSIGN_OR_RETURN(const Decimal with, ParseDecimal(limit.number));
     const bool exact = with.whole.size() + with.fraction.size() <= 15 ||
@@ -267,11 +268,10 @@ absl::StatusOr<Part> AddNumber(const NumberRules& rules, Net& net) {
       return UsageError(
           absl::StrCat("excludes ", limit.number.dump(), ", which has more digits than 15"));
     }
-    NG_ASSIGN_OR_RETURN(dfa, Combine(dfa, Comparison(with, limit).Make(), Both::kAnd, budget));
+    all.push_back(Comparison(with, limit).Make());
   }
-  for (const Divisor& divisor : divisors) {
-    NG_ASSIGN_OR_RETURN(dfa, Combine(dfa, Multiples(divisor).Make(), Both::kAnd, budget));
-  }
+  for (const Divisor& divisor : divisors) all.push_back(Multiples(divisor).Make());
+  NG_ASSIGN_OR_RETURN(Dfa dfa, InAll(std::move(all), budget));
   for (const Json& number : rules.no_multiples_of) {
     NG_ASSIGN_OR_RETURN(const Divisor divisor, ParseDivisor(number));
     NG_ASSIGN_OR_RETURN(dfa, Combine(dfa, Multiples(divisor).Make(), Both::kAndNot, budget));

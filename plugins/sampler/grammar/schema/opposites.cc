@@ -407,8 +407,11 @@ bool SchemaNodes::DisjointProperties(const SchemaNode& a, const SchemaNode& b, i
     const Json* const in_b = member(*b.json, "properties", key);
     if (in_a == nullptr) continue;
     if (*in_a == false) return true;
-    if (in_b != nullptr && Disjoint(a.Part(*in_a, key), b.Part(*in_b, key), kAllTypes, depth + 1))
-      return true;
+    if (in_b == nullptr) continue;
+    // Nothing that is said of them has a place.
+    const SchemaNode part_of_a{.json = in_a, .at = "", .scope = a.scope};
+    const SchemaNode part_of_b{.json = in_b, .at = "", .scope = b.scope};
+    if (Disjoint(part_of_a, part_of_b, kAllTypes, depth + 1)) return true;
   }
   return false;
 }

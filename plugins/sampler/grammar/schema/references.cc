@@ -198,7 +198,7 @@ int32_t SchemaReferences::Within(const Json& schema, int32_t scope) {
 
 absl::StatusOr<const Json*> SchemaReferences::FindDynamic(const Json& from,
                                                           const std::string& reference,
-                                                          int32_t scope) const {
+                                                          int32_t scope) {
   NG_ASSIGN_OR_RETURN(const Json* const found, Find(from, reference));
   const size_t sharp = std::min(reference.find('#'), reference.size());
   const std::string anchor = reference.substr(std::min(sharp + 1, reference.size()));
@@ -212,8 +212,7 @@ absl::StatusOr<const Json*> SchemaReferences::FindDynamic(const Json& from,
   return outermost == names.end() ? found : outermost->second;
 }
 
-absl::StatusOr<const Json*> SchemaReferences::Find(const Json& from,
-                                                   const std::string& reference) const {
+absl::StatusOr<const Json*> SchemaReferences::Find(const Json& from, const std::string& reference) {
   const auto known = resource_of_.find(&from);
   if (known == resource_of_.end() && resources_.size() > 1) {
     return UsageError("is no part of a known keyword, beside several $id");
@@ -235,15 +234,16 @@ absl::StatusOr<const Json*> SchemaReferences::Find(const Json& from,
 }
 
 absl::StatusOr<const Json*> SchemaReferences::Follow(const Json& resource,
-                                                     const std::string& pointer) const {
+                                                     const std::string& pointer) {
   const Json* now = &resource;
   const std::vector<std::string> steps = absl::StrSplit(pointer, '/');
   for (size_t i = 0; i < steps.size(); ++i) {
     const std::string name = StepOf(steps[i]);
     const bool is_index =
         !name.empty() && name.size() < 7 && name.find_first_not_of("0123456789") == name.npos;
-    if (now->is_object() && now->contains(name)) {
-      now = &now->at(name);
+    const Json* const member = now->is_object() ? members_.Find(*now, name) : nullptr;
+    if (member != nullptr) {
+      now = member;
     } else if (now->is_array() && is_index && std::stoul(name) < now->size()) {
       now = &now->at(std::stoul(name));
     } else {

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "ng/status.h"
+#include "plugins/sampler/grammar/schema/member_index.h"
 #include "plugins/sampler/grammar/schema/numbers.h"
 
 namespace ng::grammar {
@@ -29,9 +30,9 @@ class SchemaReferences {
 
   // The schema that a reference in `from` names; `dynamic`, in a scope. Errors: UsageError that
   // says why there is none, without the place.
-  absl::StatusOr<const Json*> Find(const Json& from, const std::string& reference) const;
+  absl::StatusOr<const Json*> Find(const Json& from, const std::string& reference);
   absl::StatusOr<const Json*> FindDynamic(const Json& from, const std::string& reference,
-                                          int32_t scope) const;
+                                          int32_t scope);
   // The scope of a way that goes on into this schema.
   int32_t Within(const Json& schema, int32_t scope);
 
@@ -45,11 +46,12 @@ class SchemaReferences {
   absl::Status Walk(const Json& schema, Resource& around, const std::string& at);
   absl::Status WalkBelow(const Json& schema, Resource& resource, const std::string& at);
   absl::Status Name(const std::string& name, const Json& schema, const std::string& at);
-  absl::StatusOr<const Json*> Follow(const Json& resource, const std::string& pointer) const;
+  absl::StatusOr<const Json*> Follow(const Json& resource, const std::string& pointer);
   void DropUnambiguous();
 
   const Json* root_ = nullptr;
   SchemaDraft draft_ = SchemaDraft::k2020;
+  MemberIndex members_;
   Names names_;  // "<$id>", "<$id>#<anchor>"
   std::deque<Resource> resources_;
   std::map<const Json*, const Resource*> resource_of_;

@@ -73,8 +73,10 @@ absl::StatusOr<const Dfa*> SchemaCompiler::PatternDfa(const std::string& pattern
   if (const auto found = patterns_.find(key); found != patterns_.end()) return &found->second;
   absl::StatusOr<Dfa> dfa = Found(pattern, budget_);
   if (!dfa.ok()) {
-    return SchemaError(
-        at, absl::StrCat("'", OneLine(pattern), "' ", std::string(dfa.status().message())));
+    constexpr size_t kShown = 80;
+    return SchemaError(at, absl::StrCat("'", OneLine(pattern.substr(0, kShown)),
+                                        pattern.size() > kShown ? "..." : "", "' ",
+                                        std::string(dfa.status().message())));
   }
   return &patterns_.emplace(key, *std::move(dfa)).first->second;
 }

@@ -133,6 +133,34 @@ TEST(GrammarLimits, LargeAndDeepGrammarsAreMadeAtOnce) {
   EXPECT_EQ(OfRegex(pattern, Times("a", 32769)), "no");
 }
 
+TEST(GrammarLimits, WhatBecomesTooLargeWithinAnItemIsTooLarge) {
+  const std::string large = "root ::= \"" + Times("a", 399980) + "\" ";
+  const std::string word = "\"bcdefghijklmnopqrstuvwxyz\"";
+  EXPECT_THAT(OfGbnf(large + "(" + word + " [a-z]*){300}", ""), HasSubstr("too large"));
+  EXPECT_THAT(OfGbnf(large + "%until(" + word + " : \"b\")", ""), HasSubstr("too large"));
+}
+
+TEST(GrammarLimits, AnErrorShowsTheBeginningOfAPattern) {
+  const std::string refused =
+      OfSchema("{\"type\": \"string\", \"pattern\": \"" + Times("abcd", 5000) + "\"}", "");
+  EXPECT_THAT(refused, HasSubstr("at #/pattern: 'abcdabcd"));
+  EXPECT_THAT(refused, HasSubstr("abcd...' takes an automaton of more than"));
+  EXPECT_LT(refused.size(), 300);
+}
+
+TEST(GrammarLimits, ManyNamesAreNoStatesWhereNoOthersMayCome) {
+  std::string properties;
+  for (int i = 0; i < 9000; ++i) {
+    properties += (i > 0 ? ", \"k" : "\"k") + std::to_string(i) + "\": {\"const\": 1}";
+  }
+  const std::string closed =
+      "{\"type\": \"object\", \"additionalProperties\": false, "
+      "\"properties\": {" +
+      properties + "}}";
+  EXPECT_EQ(OfSchema(closed, "{\"k0\":1,\"k8999\":1}"), "matches and ends");
+  EXPECT_EQ(OfSchema(closed, "{\"k0\":1,\"k9000"), "no");
+}
+
 TEST(GrammarLimits, TheMakingEndsWhenItIsToldTo) {
   const std::atomic<bool> stop = true;
   test::GrammarVocabulary vocabulary;

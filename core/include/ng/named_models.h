@@ -1,13 +1,14 @@
 // Models that are known by name: what other programs have brought to this machine, and what lies in
 // the folders that model.folders names. `model.path` may be such a name.
 //
-//   place                            a model's name
-//   Hugging Face's cache             ORG/NAME, ORG/NAME@REVISION, and :QUANT or :FILE for a GGUF
-//   file Ollama's store                   NAME:TAG, NAME (its tag latest), HOST/OWNER/NAME:TAG LM
-//   Studio's folder               OWNER/NAME, and :QUANT or :FILE llama.cpp's cache OWNER/NAME:TAG,
-//   or the file's name the folders of model.folders     the path in the folder, or a file's name
-//
-// They are looked through in this order; nothing is written there, and nobody else is asked.
+// The places are looked through in this order; nothing is written there, and nobody else is asked:
+// - Hugging Face's cache: ORG/NAME, ORG/NAME@REVISION; behind it :QUANT or :FILE for a GGUF file.
+// - Ollama's store: NAME:TAG, OWNER/NAME:TAG, HOST/OWNER/NAME:TAG; without a tag "latest", or the
+//   only one.
+// - LM Studio's folder: OWNER/NAME; behind it :QUANT or :FILE.
+// - llama.cpp's cache: ORG/NAME; behind it :QUANT or :FILE.
+// - the folders of model.folders: a model's path in there; behind it :QUANT or :FILE.
+// A file's own name does in every place, if nothing else has that name.
 //
 // Sources: huggingface_hub's "manage your cache"; Ollama's manifests, which are those of OCI
 // images.
@@ -37,9 +38,9 @@ struct NamedModel {
 // All of them, in the order above and by name; those that are broken too. [any thread]
 std::vector<NamedModel> FindNamedModels(const Config& config);
 
-// The path of what `text` names, for a program without a config: itself where it is a path, or where
-// no model goes by it. Errors: UsageError: several models have this name; ModelFileError: the one
-// that has it is broken.
+// The path of what `text` names, for a program without a config: itself where it is a path. Errors:
+// UsageError: several models have this name; ModelFileError: none has it, or the one that has it is
+// broken.
 absl::StatusOr<std::string> PathOfModel(const std::string& text);
 
 }  // namespace ng

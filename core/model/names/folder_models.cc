@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <charconv>
 #include <filesystem>
+#include <map>
 #include <optional>
+#include <set>
 #include <system_error>
 #include <utility>
 
@@ -20,7 +22,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr const char* kNowhere = " is a link that leads nowhere";
+constexpr const char* kIndex = "model.safetensors.index.json";
 
 // The number of a file among those that hold one model, "-00001-of-00003".
 struct Part {
@@ -46,15 +48,21 @@ Part PartOf(const std::string& stem) {
   return {*number, *count, stem.substr(0, stem.size() - kEnding)};
 }
 
-// Adds the file's size to the model; a fault where it is not there.
+// Adds the file's size to the model; a fault where there is nothing.
 void AddFile(const fs::path& path, FoundModel* model) {
   std::error_code error;
   const uintmax_t size = fs::file_size(path, error);
-  if (!error) {
+  if (!error && size > 0) {
     model->shown.bytes += static_cast<int64_t>(size);
   } else if (model->shown.fault.empty()) {
-    const bool link = fs::is_symlink(fs::symlink_status(path, error));
-    model->shown.fault = absl::StrCat(path.filename().string(), link ? kNowhere : " is missing");
+    std::error_code ignored;
+    const bool link = fs::is_symlink(fs::symlink_status(path, ignored));
+    const bool gone = error == std::errc::no_such_file_or_directory;
+    model->shown.fault = absl::StrCat(path.filename().string(),
+                                      !error         ? std::string(" is empty")
+                                      : gone && link ? std::string(" is a link that leads nowhere")
+                                      : gone         ? std::string(" is missing")
+                                                     : absl::StrCat(": ", error.message()));
   }
 }
 
@@ -72,7 +80,11 @@ struct Entries {
   std::vector<fs::path> ggufs;
   std::vector<fs::path> safetensors;
   bool config = false;
+  bool index = false;    // of the weights in several files
+  bool adapter = false;  // what changes another model's weights
   bool pickled = false;  // weights in a form that is not read
+
+  bool any_weights() const { return !safetensors.empty() || index || pickled; }
 };
 
 Entries EntriesOf(const fs::path& folder) {
@@ -84,13 +96,14 @@ Entries EntriesOf(const fs::path& folder) {
     std::error_code ignored;
     if (at->is_directory(ignored)) {
       if (!name.starts_with('.')) entries.folders.push_back(path);
-    } else if (name == "config.json") {
-      entries.config = true;
-    } else if (name.ends_with(".gguf")) {
+    } else if (absl::EndsWithIgnoreCase(name, ".gguf")) {
       entries.ggufs.push_back(path);
     } else if (name.ends_with(".safetensors")) {
       entries.safetensors.push_back(path);
     } else {
+      entries.config |= name == "config.json";
+      entries.index |= name == kIndex;
+      entries.adapter |= name == "adapter_config.json";
       entries.pickled |= name.starts_with("pytorch_model") && name.ends_with(".bin");
     }
   }
@@ -100,99 +113,164 @@ Entries EntriesOf(const fs::path& folder) {
   return entries;
 }
 
-// What config.json says of the model; nothing where it cannot be read.
-void ReadFamily(const fs::path& path, NamedModel* model) {
+void SetFault(std::string_view fault, FoundModel* model) {
+  if (model->shown.fault.empty()) model->shown.fault = fault;
+}
+
+// What config.json says of the model.
+void ReadFamily(const fs::path& path, FoundModel* model) {
   const absl::StatusOr<JsonDocument> document = ReadJsonFile(path.string());
-  if (!document.ok()) {
-    if (model->fault.empty()) model->fault = std::string(document.status().message());
-    return;
-  }
+  if (!document.ok()) return SetFault(std::string(document.status().message()), model);
   const nlohmann::json& config = **document;
+  if (!config.is_object()) return SetFault("config.json is no JSON object", model);
   const auto text = [&](const char* key) -> std::string {
-    if (!config.is_object()) return {};
     const auto found = config.find(key);
     return found != config.end() && found->is_string() ? found->get<std::string>() : std::string();
   };
-  model->family = text("model_type");
+  model->shown.family = text("model_type");
   std::string type = text("torch_dtype");
   if (type.empty()) type = text("dtype");
-  model->type = type == "bfloat16"  ? "bf16"
-                : type == "float16" ? "f16"
-                : type == "float32" ? "f32"
-                                    : type;
+  model->shown.type = type == "bfloat16"  ? "bf16"
+                      : type == "float16" ? "f16"
+                      : type == "float32" ? "f32"
+                                          : type;
+}
+
+// The files that an index names.
+void AddIndexed(const fs::path& folder, FoundModel* model) {
+  const absl::StatusOr<JsonDocument> document = ReadJsonFile((folder / kIndex).string());
+  if (!document.ok()) return SetFault(std::string(document.status().message()), model);
+  const nlohmann::json& index = **document;
+  const auto map = index.is_object() ? index.find("weight_map") : index.end();
+  if (!index.is_object() || map == index.end() || !map->is_object()) return;
+  std::set<std::string> files;
+  for (const nlohmann::json& file : *map) {
+    if (file.is_string()) files.insert(file.get<std::string>());
+  }
+  for (const std::string& file : files) AddFile(folder / file, model);
+}
+
+// The weights, of which the same are counted as are read.
+void AddWeights(const fs::path& folder, const Entries& entries, FoundModel* model) {
+  const fs::path whole = folder / "model.safetensors";
+  if (std::ranges::count(entries.safetensors, whole) != 0) return AddFile(whole, model);
+  if (entries.index) return AddIndexed(folder, model);
+  int64_t n_parts = 0;
+  for (const fs::path& path : entries.safetensors) {
+    const Part part = PartOf(path.stem().string());
+    if (part.count == 1) {
+      AddFile(path, model);
+    } else if (n_parts != part.count) {  // of one model all parts are counted with its first file
+      n_parts = part.count;
+      AddParts(folder, part, ".safetensors", model);
+    }
+  }
 }
 
 FoundModel FolderModel(const fs::path& folder, const Entries& entries) {
   FoundModel model;
   model.shown.path = folder.string();
-  ReadFamily(folder / "config.json", &model.shown);
-  int64_t n_parts = 0;
-  for (const fs::path& path : entries.safetensors) {
-    const Part part = PartOf(path.stem().string());
-    if (part.count == 1) {
-      AddFile(path, &model);
-    } else if (n_parts != part.count) {  // of one model all parts are counted with its first file
-      n_parts = part.count;
-      AddParts(folder, part, ".safetensors", &model);
-    }
+  if (entries.config) {
+    ReadFamily(folder / "config.json", &model);
+  } else {
+    SetFault(entries.adapter ? "is an adapter of another model, which is not read"
+                             : "there is no config.json",
+             &model);
   }
-  if (entries.safetensors.empty() && model.shown.fault.empty()) {
-    model.shown.fault = entries.pickled ? "its weights are pytorch_model.bin, which is not read"
-                                        : "there are no weights (.safetensors)";
+  AddWeights(folder, entries, &model);
+  if (entries.safetensors.empty() && !entries.index) {
+    SetFault(entries.pickled ? "its weights are pytorch_model.bin, which is not read"
+                             : "there are no weights (.safetensors)",
+             &model);
   }
   return model;
+}
+
+// Whether one of the files before this one is there.
+bool HasEarlier(const fs::path& folder, const Part& part) {
+  std::error_code error;
+  for (int64_t i = 1; i < part.number; ++i) {
+    const std::string name = absl::StrFormat("%s-%05d-of-%05d.gguf", part.stem, i, part.count);
+    if (fs::exists(fs::symlink_status(folder / name, error))) return true;
+  }
+  return false;
 }
 
 // A GGUF file; nothing for one that is no model of its own.
 std::optional<FoundModel> GgufModel(const fs::path& path) {
   FoundModel model;
   model.file = path.stem().string();
-  if (absl::StartsWithIgnoreCase(model.file, "mmproj")) return std::nullopt;
+  const std::string name = absl::AsciiStrToLower(model.file);
+  for (const char* const other : {"mmproj", "imatrix"}) {
+    if (absl::StrContains(name, other)) return std::nullopt;
+  }
   const Part part = PartOf(model.file);
-  if (part.number != 1) return std::nullopt;
+  if (HasEarlier(path.parent_path(), part)) return std::nullopt;
   model.shown.path = path.string();
-  model.shown.type = model.tag = QuantOf(part.stem);
-  if (part.count == 1) {
-    AddFile(path, &model);
-  } else {
+  model.shown.type = model.quant = model.tag = QuantOf(part.stem);
+  if (part.count > 1) {
     AddParts(path.parent_path(), part, ".gguf", &model);
+  } else {
+    AddFile(path, &model);
   }
   if (model.shown.fault.empty()) model.shown.family = GgufArchitecture(path.string());
+  if (model.shown.family == "clip") return std::nullopt;  // what turns images into embeddings
   return model;
 }
 
-// Where two files of a folder say the same of their weights, they go by their own names.
-void TellApart(std::vector<FoundModel>::iterator begin, std::vector<FoundModel>::iterator end) {
-  std::vector<std::string> tags;
-  for (auto model = begin; model != end; ++model) tags.push_back(absl::AsciiStrToLower(model->tag));
-  for (auto model = begin; model != end; ++model) {
-    if (model->file.empty()) continue;
-    const auto same = std::ranges::count(tags, absl::AsciiStrToLower(model->tag));
-    if (model->tag.empty() || same > 1) model->tag = model->file;
-  }
-}
+// Reads a folder and those in it, each once however many links lead there.
+class Reader {
+ public:
+  explicit Reader(std::vector<FoundModel>* models) : models_(models) {}
 
-void AddModels(const fs::path& folder, const std::string& base, int depth,
-               std::vector<FoundModel>* models) {
-  const Entries entries = EntriesOf(folder);
-  const auto n_before = static_cast<std::ptrdiff_t>(models->size());
-  const bool other_weights = !entries.safetensors.empty() || entries.pickled;
-  if (entries.config && (other_weights || entries.ggufs.empty())) {
-    models->push_back(FolderModel(folder, entries));
+  // `inside`: of a folder that holds a model itself.
+  void Read(const fs::path& folder, const std::string& base, int depth, bool inside) {
+    std::error_code error;
+    const fs::path real = fs::canonical(folder, error);
+    if (error || !seen_.insert(real.string()).second) return;
+    const Entries entries = EntriesOf(folder);
+    const auto n_before = static_cast<std::ptrdiff_t>(models_->size());
+    // Beside a model there may be folders with a config.json or weights of something else.
+    const bool of_folder = entries.config ? entries.any_weights() || entries.ggufs.empty()
+                                          : !entries.safetensors.empty();
+    const bool whole = entries.config && entries.any_weights();
+    if (of_folder && (whole || !inside)) models_->push_back(FolderModel(folder, entries));
+    for (const fs::path& path : entries.ggufs) {
+      if (std::optional<FoundModel> model = GgufModel(path)) models_->push_back(*std::move(model));
+    }
+    for (auto model = models_->begin() + n_before; model != models_->end(); ++model) {
+      model->base = base;
+      model->within =
+          base.empty() || model->file.empty() ? model->file : absl::StrCat(base, "/", model->file);
+    }
+    if (depth == 0) return;
+    for (const fs::path& path : entries.folders) {
+      const std::string name = path.filename().string();
+      Read(path, base.empty() ? name : absl::StrCat(base, "/", name), depth - 1,
+           inside || of_folder);
+    }
   }
-  for (const fs::path& path : entries.ggufs) {
-    if (std::optional<FoundModel> model = GgufModel(path)) models->push_back(*std::move(model));
-  }
-  for (auto model = models->begin() + n_before; model != models->end(); ++model) model->base = base;
-  TellApart(models->begin() + n_before, models->end());
-  if (depth == 0) return;
-  for (const fs::path& path : entries.folders) {
-    const std::string name = path.filename().string();
-    AddModels(path, base.empty() ? name : absl::StrCat(base, "/", name), depth - 1, models);
-  }
-}
+
+ private:
+  std::vector<FoundModel>* models_;
+  std::set<std::string> seen_;
+};
 
 }  // namespace
+
+void TellApart(std::vector<FoundModel>* models) {
+  const auto tag_of = [](const FoundModel& model) {
+    return absl::AsciiStrToLower(absl::StrCat(model.base, "@", model.revision, ":", model.tag));
+  };
+  for (const std::string FoundModel::*const name : {&FoundModel::file, &FoundModel::within}) {
+    std::map<std::string, int> counts;
+    for (const FoundModel& model : *models) ++counts[tag_of(model)];
+    for (FoundModel& model : *models) {
+      if (model.file.empty()) continue;
+      if (model.tag.empty() || counts[tag_of(model)] > 1) model.tag = model.*name;
+    }
+  }
+}
 
 std::string QuantOf(std::string_view file) {
   constexpr std::string_view kBounds = "-._";
@@ -218,7 +296,7 @@ std::string QuantOf(std::string_view file) {
 
 std::vector<FoundModel> ModelsIn(const std::string& folder, int depth) {
   std::vector<FoundModel> models;
-  AddModels(folder, "", depth, &models);
+  Reader(&models).Read(folder, "", depth, /*inside=*/false);
   return models;
 }
 

@@ -1,4 +1,4 @@
-// The models in a folder, as names, sizes and links tell: none is opened.
+// The models in a folder, as names, sizes and links tell: no weights are read.
 #ifndef NG_CORE_MODEL_NAMES_FOLDER_MODELS_H_
 #define NG_CORE_MODEL_NAMES_FOLDER_MODELS_H_
 
@@ -15,6 +15,10 @@ namespace ng {
 // model's `base` is the path of its folder in `folder`, empty for `folder` itself. A model of which
 // a file is missing has a fault. A folder that is not there has none.
 std::vector<FoundModel> ModelsIn(const std::string& folder, int depth);
+
+// Gives the models of one base and revision tags that differ: what their files say of the weights,
+// or else the files' names, or their places.
+void TellApart(std::vector<FoundModel>* models);
 
 // What a file's name says of its weights: "Q4_K_M" of "qwen3-0.6b-q4_k_m.gguf"; empty: nothing.
 std::string QuantOf(std::string_view file);

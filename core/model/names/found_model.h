@@ -3,6 +3,7 @@
 #define NG_CORE_MODEL_NAMES_FOUND_MODEL_H_
 
 #include <string>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "ng/named_models.h"
@@ -12,12 +13,16 @@ namespace ng {
 struct FoundModel {
   NamedModel shown = {};
   // A name is BASE[@REVISION][:TAG].
-  std::string base = {};  // "Qwen/Qwen3-0.6B", "qwen3"
-  std::string revision =
-      {};                   // a reference or the beginning of a commit; empty: the one that counts
-  std::string commit = {};  // of the revision, where there is one
-  std::string tag = {};     // "Q4_K_M", "0.6b"; empty: a folder
-  std::string file = {};    // its own name, without .gguf; empty: a folder
+  std::string base = {};      // "Qwen/Qwen3-0.6B", "qwen3"
+  std::string revision = {};  // empty: the one that counts
+  std::string tag = {};       // "Q4_K_M", "0.6b"; empty: a folder
+  // What else may stand there: every branch of the commit, the beginning of the commit; what the
+  // file's name says of its weights, its name without .gguf, its place in the repository.
+  std::vector<std::string> branches = {};
+  std::string commit = {};
+  std::string quant = {};
+  std::string file = {};
+  std::string within = {};
   // Of Ollama's: the files of its defaults, empty where there is none.
   std::string parameters = {};
   std::string system = {};

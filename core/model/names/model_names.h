@@ -25,14 +25,20 @@ struct ModelPlace {
 // LLAMA_CACHE, XDG_CACHE_HOME, HOME.
 std::vector<ModelPlace> ModelPlaces(const std::vector<std::string>& folders);
 
-// A folder of model.folders that is not there is a model with a fault.
+// A place that cannot be read, or a folder of model.folders that is not there, is a model with a
+// fault.
 std::vector<FoundModel> ModelsOf(const ModelPlace& place);
 
 // Whether a text can be a name: it does not begin as a path does ("/", "./", "../", "~").
 bool CanBeModelName(std::string_view text);
 
-// The model that a name means: of the first place that has such a one. Nothing where none has.
-// Errors: UsageError: several have this name, which lists them; ModelFileError: it has a fault.
+// What to say of a name that nobody knows.
+std::string UnknownName(std::string_view name);
+
+// The model that a name means: of the first place that has such a one without a fault. A whole name
+// counts before a file's own, and its spelling before one with other letters. Nothing where no
+// place has such a model. Errors: UsageError: several have this name, which lists them;
+// ModelFileError: it has a fault, or only other revisions or tags are there, which are listed.
 absl::StatusOr<std::optional<FoundModel>> FindModel(const std::string& name,
                                                     const std::vector<ModelPlace>& places);
 

@@ -27,18 +27,18 @@ std::string TextAt(const Json& object, const char* key) {
   return found != object.end() && found->is_string() ? found->get<std::string>() : std::string();
 }
 
-// The file of a part; older versions have a colon in its name.
+// The file of a part, empty where it names none; older versions have a colon in the file's name.
 std::string BlobOf(const fs::path& store, const Json& part) {
   const std::string digest = TextAt(part, "digest");
-  if (digest.empty() || digest.find('/') != digest.npos) return {};
+  if (!digest.starts_with("sha256") || digest.find('/') != digest.npos) return {};
   std::error_code error;
   const fs::path older = store / "blobs" / digest;
   if (fs::exists(older, error)) return older.string();
   return (store / "blobs" / absl::StrReplaceAll(digest, {{":", "-"}})).string();
 }
 
-void SetFault(std::string fault, FoundModel* model) {
-  if (model->shown.fault.empty()) model->shown.fault = std::move(fault);
+void SetStoreFault(std::string_view fault, FoundModel* model) {
+  if (model->shown.fault.empty()) model->shown.fault = fault;
 }
 
 void TakePart(const fs::path& store, const Json& part, FoundModel* model) {
@@ -47,14 +47,17 @@ void TakePart(const fs::path& store, const Json& part, FoundModel* model) {
   const std::string_view kind = std::string_view(type).substr(kMediaType.size());
   const std::string blob = BlobOf(store, part);
   if (kind == "model") {
-    if (!model->shown.path.empty()) SetFault("has several files of weights", model);
+    if (!model->shown.path.empty()) SetStoreFault("has several files of weights", model);
     std::error_code error;
     const uintmax_t bytes = fs::file_size(blob, error);
-    if (error) SetFault(absl::StrCat(blob, " is missing"), model);
-    model->shown.bytes = error ? 0 : static_cast<int64_t>(bytes);
+    if (error) {
+      SetStoreFault(blob.empty() ? "names no file of weights" : "its weights are missing", model);
+    } else {
+      model->shown.bytes = static_cast<int64_t>(bytes);
+    }
     model->shown.path = blob;
   } else if (kind == "adapter") {
-    SetFault("has an adapter, which ng cannot apply", model);
+    SetStoreFault("has an adapter, which ng cannot apply", model);
   } else if (kind == "params") {
     model->parameters = blob;
   } else if (kind == "system") {
@@ -74,8 +77,7 @@ FoundModel ReadManifest(const fs::path& store, const fs::path& manifest) {
   if (json.is_object() && layers != json.end() && layers->is_array()) {
     for (const Json& part : *layers) TakePart(store, part, &model);
   }
-  if (model.shown.path.empty())
-    SetFault(absl::StrCat(manifest.string(), ": names no weights"), &model);
+  if (model.shown.path.empty()) SetStoreFault("names no weights", &model);
   if (json.is_object() && json.contains("config")) {
     const absl::StatusOr<JsonDocument> config = ReadJsonFile(BlobOf(store, json["config"]));
     if (config.ok()) {
@@ -132,38 +134,55 @@ std::vector<FoundModel> ModelsOfOllama(const std::string& folder) {
   return models;
 }
 
-absl::StatusOr<OllamaDefaults> ReadOllamaDefaults(const FoundModel& model) {
-  constexpr int64_t kMostBytes = int64_t{1} << 20;
+namespace {
+
+absl::Status ReadParameters(const FoundModel& model, const std::string& of,
+                            OllamaDefaults* defaults) {
   // What is no sampler's; the other keys are those of a generation_config.json, but for one. Of the
   // context (num_ctx) there is what the model and the memory have.
-  constexpr std::pair<const char*, const char*> kKeys[] = {{"num_predict", "run.max_new_tokens"},
-                                                           {"seed", "sampler.seed"}};
-  OllamaDefaults defaults;
-  const std::string of = absl::StrCat(NameOf(model), " in Ollama's store");
-  if (!model.system.empty()) {
-    NG_ASSIGN_OR_RETURN(std::string system, ReadWholeFile(model.system, kMostBytes));
-    if (!system.empty()) defaults.entries.push_back(Default("run.system", std::move(system), of));
-  }
-  if (model.parameters.empty()) return defaults;
+  struct Key {
+    const char* name;
+    const char* key;
+    int64_t least;  // below it: what ng does anyway
+  };
+  constexpr Key kKeys[] = {{"num_predict", "run.max_new_tokens", 1}, {"seed", "sampler.seed", 0}};
+  constexpr int64_t kAnyVocabulary = int64_t{1} << 31;
   NG_ASSIGN_OR_RETURN(JsonDocument parameters, ReadJsonFile(model.parameters));
-  if (!parameters->is_object()) {
-    return ModelFileError(absl::StrCat(model.parameters, ": must be a JSON object"));
-  }
-  for (const auto& [name, key] : kKeys) {
-    const auto found = parameters->find(name);
+  if (!parameters->is_object()) return ModelFileError(model.parameters + ": must be a JSON object");
+  for (const Key& key : kKeys) {
+    const auto found = parameters->find(key.name);
     const bool given = found != parameters->end() && found->is_number_integer();
-    if (!given || found->get<int64_t>() < -1) continue;
-    const std::string origin = absl::StrCat(of, ": \"", name, "\"");
-    defaults.entries.push_back(Default(key, found->dump(), origin));
+    if (!given || found->get<int64_t>() < key.least) continue;
+    defaults->entries.push_back(
+        Default(key.key, found->dump(), absl::StrCat(of, ": \"", key.name, "\"")));
   }
   if (const auto found = parameters->find("repeat_penalty"); found != parameters->end()) {
     (*parameters)["repetition_penalty"] = Json(*found);
   }
   NG_ASSIGN_OR_RETURN(const JsonFields fields, JsonFields::Of(*parameters, model.parameters));
-  constexpr int64_t kAnyVocabulary = int64_t{1} << 31;
-  NG_ASSIGN_OR_RETURN(defaults.sampling,
+  NG_ASSIGN_OR_RETURN(defaults->sampling,
                       ReadSuggestedSampling(fields, model.parameters, kAnyVocabulary));
-  return defaults;
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<OllamaDefaults> ReadOllamaDefaults(const FoundModel& model) {
+  constexpr int64_t kMostBytes = int64_t{1} << 20;
+  OllamaDefaults defaults;
+  const std::string of = absl::StrCat(NameOf(model), " in Ollama's store");
+  absl::Status status;
+  if (!model.parameters.empty()) status = ReadParameters(model, of, &defaults);
+  if (status.ok() && !model.system.empty()) {
+    absl::StatusOr<std::string> system = ReadWholeFile(model.system, kMostBytes);
+    status = system.status();
+    if (system.ok() && !system->empty()) {
+      defaults.entries.push_back(Default("run.system", *std::move(system), of));
+    }
+  }
+  if (status.ok()) return defaults;
+  return ModelFileError(
+      absl::StrCat(of, ": ", status.message(), "; run.model_defaults = false runs without it"));
 }
 
 }  // namespace ng

@@ -34,18 +34,21 @@ absl::StatusOr<NameOfModel> ResolveModelName(std::vector<ConfigEntry>* entries) 
   NG_ASSIGN_OR_RETURN(const std::optional<FoundModel> found,
                       FindModel(given->text, ModelPlaces(SplitNames(folders))));
   if (!found) {
-    named.unknown = absl::StrCat("; no model is known by the name ", given->text,
-                                 " (ng-run --list-models shows the names)");
+    named.unknown = absl::StrCat("; ", UnknownName(given->text));
     return named;
   }
-  given->text = found->shown.path;
+  const std::string name = std::exchange(given->text, found->shown.path);
   NG_ASSIGN_OR_RETURN(const std::string wanted, LookupEarly(*entries, "run.model_defaults"));
   OllamaDefaults defaults;
   if (wanted == "true") {
     NG_ASSIGN_OR_RETURN(defaults, ReadOllamaDefaults(*found));
   }
   defaults.entries.push_back(
-      {"serve.model", found->shown.name, {ConfigOrigin::Kind::kModel, found->shown.path, 0}});
+      {"serve.model", name, {ConfigOrigin::Kind::kModel, found->shown.path, 0}});
+  // What the user says stands alone: a default that is no value of its key must not matter then.
+  std::erase_if(defaults.entries, [&](const ConfigEntry& entry) {
+    return std::ranges::count(*entries, entry.key, &ConfigEntry::key) != 0;
+  });
   entries->insert(entries->begin(), std::make_move_iterator(defaults.entries.begin()),
                   std::make_move_iterator(defaults.entries.end()));
   named.sampling = std::move(defaults.sampling);

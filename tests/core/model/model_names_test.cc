@@ -84,8 +84,13 @@ TEST(HubCache, HasAModelByItsNameRevisionAndQuantisation) {
   EXPECT_EQ(Found("qwen/qwen3-0.6b", Hub(dir)), qwen + "aaaa1111");
   EXPECT_EQ(Found("Qwen/Qwen3-0.6B@pr/1", Hub(dir)), qwen + "bbbb2222");
   EXPECT_EQ(Found("Qwen/Qwen3-0.6B@bbbb", Hub(dir)), qwen + "bbbb2222");
-  EXPECT_EQ(Found("Qwen/Qwen3-0.6B@bbb", Hub(dir)), "nothing");
-  EXPECT_EQ(Found("Qwen/Qwen3-0.6B:Q4_0", Hub(dir)), "nothing");
+  EXPECT_EQ(Found("Qwen/Qwen3-0.6B@main", Hub(dir)), qwen + "aaaa1111");
+  EXPECT_EQ(Found("huggingface.co/Qwen/Qwen3-0.6B", Hub(dir)), qwen + "aaaa1111");
+  for (const char* const other : {"Qwen/Qwen3-0.6B@bbb", "Qwen/Qwen3-0.6B:Q4_0"}) {
+    EXPECT_THAT(Found(other, Hub(dir)),
+                HasSubstr("no such model, but: Qwen/Qwen3-0.6B, Qwen/Qwen3-0.6B@pr/1"));
+  }
+  EXPECT_EQ(Found("Qwen/Qwen3-0.6B:", Hub(dir)), "nothing");
   EXPECT_EQ(Found("Qwen/Qwen3", Hub(dir)), "nothing");
   const std::string tiny = dir.File("models--ggml-org--tiny/snapshots/cccc3333/");
   EXPECT_EQ(Found("ggml-org/tiny:q8_0", Hub(dir)), tiny + "q8/tiny-Q8_0.gguf");
@@ -95,6 +100,37 @@ TEST(HubCache, HasAModelByItsNameRevisionAndQuantisation) {
   EXPECT_THAT(Found("ggml-org/tiny", Hub(dir)),
               HasSubstr("write one of: ggml-org/tiny:Q4_K_M, ggml-org/tiny:Q8_0"));
   EXPECT_EQ(Found("gpt2", Hub(dir)), dir.File("models--gpt2/snapshots/dddd4444"));
+}
+
+TEST(HubCache, TakesNoneWhereSeveralAreMeant) {
+  TempDir dir;
+  const std::vector<std::pair<std::string, std::string>> files = {{"config.json", kQwenConfig},
+                                                                  {"model.safetensors", "1"}};
+  AddToHub(dir, "a--two", "aaaa1111", files);
+  AddToHub(dir, "a--two", "aaaa2222", files);
+  EXPECT_THAT(Found("a/two", Hub(dir)), HasSubstr("a/two@aaaa1111, a/two@aaaa2222"));
+  EXPECT_THAT(Found("a/two@aaaa", Hub(dir)), HasSubstr("a/two@aaaa1111, a/two@aaaa2222"));
+  // Of names that differ in the size of letters, the spelling counts.
+  AddToHub(dir, "A--Case", "1", files);
+  AddToHub(dir, "a--case", "2", files);
+  EXPECT_THAT(Found("a/case", Hub(dir)), HasSubstr("models--a--case"));
+  EXPECT_THAT(Found("A/Case", Hub(dir)), HasSubstr("models--A--Case"));
+  EXPECT_THAT(Found("A/CASE", Hub(dir)), HasSubstr("write one of: A/Case, a/case"));
+  // Files of one name in several folders.
+  AddToHub(dir, "a--sub", "3", {{"x/m-Q4_0.gguf", "1"}, {"y/m-Q4_0.gguf", "2"}});
+  EXPECT_THAT(Found("a/sub:Q4_0", Hub(dir)), HasSubstr("a/sub:x/m-Q4_0, a/sub:y/m-Q4_0"));
+  EXPECT_THAT(Found("a/sub:y/m-Q4_0.gguf", Hub(dir)), HasSubstr("/y/m-Q4_0.gguf"));
+}
+
+TEST(HubCache, KnowsEveryBranchOfACommit) {
+  TempDir dir;
+  AddToHub(dir, "a--b", "c0ffee", {{"config.json", kQwenConfig}, {"model.safetensors", "1"}});
+  SetRef(dir, "a--b", "main", "c0ffee");
+  SetRef(dir, "a--b", "v1.0", "c0ffee");
+  SetRef(dir, "a--b", "refs/pr/3", "c0ffee");
+  for (const char* const name : {"a/b", "a/b@main", "a/b@V1.0", "a/b@pr/3", "a/b@C0FF"}) {
+    EXPECT_THAT(Found(name, Hub(dir)), HasSubstr("snapshots/c0ffee")) << name;
+  }
 }
 
 TEST(HubCache, ShowsWhatTheFilesSay) {
@@ -121,6 +157,16 @@ TEST(HubCache, NamesWhatIsBroken) {
   AddToHub(dir, "x--pickled", "3333", {config, {"pytorch_model.bin", "1"}});
   AddToHub(dir, "x--weightless", "4444", {config});
   AddToHub(dir, "x--split", "5555", {{"m-Q8_0-00001-of-00002.gguf", "1"}});
+  AddToHub(dir, "x--late", "8888", {{"m-Q8_0-00002-of-00002.gguf", "1"}});
+  AddToHub(dir, "x--bare", "9999", {{"model.safetensors", "1"}});
+  AddToHub(dir, "x--lora", "aaaa", {{"adapter_config.json", "{}"}, {"a.safetensors", "1"}});
+  AddToHub(dir, "x--void", "bbbb", {config, {"model.safetensors", ""}});
+  AddToHub(dir, "x--index", "cccc",
+           {config,
+            {"a.safetensors", "1"},
+            {"model.safetensors.index.json",
+             R"({"weight_map": {"t": "a.safetensors", "u": "b.safetensors"}})"}});
+  AddToHub(dir, "x--list", "dddd", {{"config.json", "[]"}, {"model.safetensors", "1"}});
   Write(dir, "models--x--begun/blobs/abc.incomplete", "1");
   AddToHub(dir, "x--moved", "6666", {config, {"model.safetensors", "1"}});
   SetRef(dir, "x--moved", "main", "7777");
@@ -132,6 +178,12 @@ TEST(HubCache, NamesWhatIsBroken) {
   EXPECT_THAT(fault("pickled"), HasSubstr("pytorch_model.bin, which is not read"));
   EXPECT_THAT(fault("weightless"), HasSubstr("there are no weights"));
   EXPECT_THAT(fault("split"), HasSubstr("m-Q8_0-00002-of-00002.gguf is missing"));
+  EXPECT_THAT(fault("late"), HasSubstr("m-Q8_0-00001-of-00002.gguf is missing"));
+  EXPECT_THAT(fault("bare"), HasSubstr("there is no config.json"));
+  EXPECT_THAT(fault("lora"), HasSubstr("is an adapter"));
+  EXPECT_THAT(fault("void"), HasSubstr("model.safetensors is empty"));
+  EXPECT_THAT(fault("index"), HasSubstr("b.safetensors is missing"));
+  EXPECT_THAT(fault("list"), HasSubstr("config.json is no JSON object"));
   EXPECT_THAT(fault("begun"), HasSubstr("no snapshot of it is there"));
   EXPECT_THAT(fault("moved"), HasSubstr("the snapshot 7777, which is not there"));
   EXPECT_EQ(fault("y"), "nothing");
@@ -161,7 +213,8 @@ TEST(OllamaStore, HasModelsByNameAndTag) {
        {"qwen3:0.6b", "qwen3", "me/own:v1", "me/own", "hf.co/org/tiny-gguf"}) {
     EXPECT_EQ(Found(name, place), blob) << name;
   }
-  EXPECT_EQ(Found("qwen3:8b", place), "nothing");
+  EXPECT_EQ(Found("library/qwen3", place), blob);
+  EXPECT_THAT(Found("qwen3:8b", place), HasSubstr("but: qwen3:0.6b, qwen3:latest"));
   EXPECT_EQ(Found("own", place), "nothing");
   const FoundModel model = ModelsOf(place).back();
   EXPECT_EQ(model.shown.family, "qwen3");
@@ -181,12 +234,12 @@ TEST(OllamaStore, NamesWhatIsBroken) {
   Write(dir, folder + "path/1", R"({"layers": [
       {"mediaType": "application/vnd.ollama.image.model", "digest": "../../etc/passwd"}]})");
   const ModelPlace place = {"ollama", dir.path()};
-  EXPECT_THAT(Found("gone:1", place), HasSubstr("sha256-aa is missing"));
+  EXPECT_THAT(Found("gone:1", place), HasSubstr("its weights are missing"));
   EXPECT_THAT(Found("text:1", place), HasSubstr("text/1"));
   EXPECT_THAT(Found("empty:1", place), HasSubstr("names no weights"));
   EXPECT_THAT(Found("list:1", place), HasSubstr("names no weights"));
   EXPECT_THAT(Found("adapted:1", place), HasSubstr("has an adapter"));
-  EXPECT_THAT(Found("path:1", place), HasSubstr("is missing"));
+  EXPECT_THAT(Found("path:1", place), HasSubstr("names no file of weights"));
 }
 
 TEST(OllamaStore, HasDefaults) {
@@ -231,7 +284,9 @@ TEST(FolderModels, GoByTheirPathOrFile) {
   EXPECT_EQ(Found("lone-q6_k", place), dir.File("lone-Q6_K.gguf"));
   EXPECT_EQ(Found("org/tiny:f16", place), dir.File("org/tiny/tiny-f16.gguf"));
   EXPECT_EQ(Found("mine", place), dir.File("mine"));
+  EXPECT_EQ(Found("org/tiny/tiny-f16.gguf", place), dir.File("org/tiny/tiny-f16.gguf"));
   EXPECT_THAT(Found("org/both", place), HasSubstr("org/both:a-Q8_0, org/both:b-Q8_0"));
+  EXPECT_THAT(Found("org/both:Q8_0", place), HasSubstr("org/both:a-Q8_0, org/both:b-Q8_0"));
   EXPECT_THAT(ModelsIn(dir.File("nowhere"), 3), IsEmpty());
 }
 
@@ -250,7 +305,11 @@ TEST(FolderModels, OfLlamaCppGoByTheirRepository) {
   const std::string file = dir.File("ggml-org_gemma-3-1b-it-GGUF_gemma-3-1b-it-Q4_K_M.gguf");
   EXPECT_EQ(Found("ggml-org/gemma-3-1b-it-GGUF", place), file);
   EXPECT_EQ(Found("ggml-org/gemma-3-1b-it-GGUF:Q4_K_M", place), file);
-  EXPECT_EQ(Found("ggml-org/gemma-3-1b-it-GGUF:Q8_0", place), "nothing");
+  Write(dir, "other_Q-GGUF_q-Q4_K_M.gguf", "1");
+  Write(dir, "ggml-org_gemma-3-1b-it-GGUF_mmproj-model-f16.gguf", "1");
+  EXPECT_EQ(Found("ggml-org/gemma-3-1b-it-GGUF:Q4_K_M", place), file);
+  EXPECT_EQ(Found("ggml-org/gemma-3-1b-it-GGUF:gemma-3-1b-it-Q4_K_M.gguf", place), file);
+  EXPECT_THAT(Found("ggml-org/gemma-3-1b-it-GGUF:Q8_0", place), HasSubstr("no such model, but:"));
   EXPECT_EQ(Found("ggml-org/gemma-3-1b", place), "nothing");
 }
 
@@ -272,12 +331,28 @@ TEST(FindModel, TakesTheFirstPlaceThatHasTheName) {
   EXPECT_EQ((*FindModel("x", places))->shown.path, second.File("x/a-Q8_0.gguf"));
   Write(first, "x/b-Q4_0.gguf", "1");
   EXPECT_EQ((*FindModel("x", places))->shown.path, first.File("x/b-Q4_0.gguf"));
+  // One that is broken hides none, and a whole name counts before a file's.
+  Write(first, "y/config.json", kQwenConfig);
+  Write(second, "y/c-Q8_0.gguf", "1");
+  EXPECT_EQ((*FindModel("y", places))->shown.path, second.File("y/c-Q8_0.gguf"));
+  Write(first, "z/y2.gguf", "1");
+  Write(second, "y2/d-Q8_0.gguf", "1");
+  EXPECT_EQ((*FindModel("y2", places))->shown.path, second.File("y2/d-Q8_0.gguf"));
+}
+
+TEST(FolderModels, AreReadOnceWhereLinksGoInCircles) {
+  TempDir dir;
+  Write(dir, "a-Q8_0.gguf", "1");
+  for (int i = 0; i < 40; ++i) {
+    fs::create_directory_symlink(".", dir.File("link" + std::to_string(i)));
+  }
+  EXPECT_EQ(ModelsIn(dir.path(), 3).size(), 1U);
 }
 
 TEST(CanBeModelName, IsNotSaidOfPaths) {
   for (const char* const name : {"a", "a/b", "a/b@c:d", "a.gguf"})
     EXPECT_TRUE(CanBeModelName(name));
-  for (const char* const path : {"", "/a", "./a", "../a", "~/a", "a/"}) {
+  for (const char* const path : {"", "/a", "./a", "../a", "~/a", "a/", ":", "@a"}) {
     EXPECT_FALSE(CanBeModelName(path)) << path;
   }
 }

@@ -41,8 +41,8 @@ class ServedThoughts : public ServedTools {
   void ExpectClosed(const Ids& ids, size_t budget) const {
     const Ids close = IdsOf(kEnd);
     ASSERT_GT(ids.size(), budget + close.size());
-    const auto found = std::ranges::search(ids, close);
-    EXPECT_EQ(found.begin() - ids.begin(), static_cast<ptrdiff_t>(budget));
+    const auto found = std::search(ids.begin(), ids.end(), close.begin(), close.end());
+    EXPECT_EQ(found - ids.begin(), static_cast<ptrdiff_t>(budget));
   }
 
   const std::string thinking_ =

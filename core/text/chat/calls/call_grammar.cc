@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <set>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -88,9 +89,10 @@ const Json& NoArguments() {
 }
 
 std::vector<Tool> ToolsOf(const Json& list, const std::vector<std::string>& names) {
+  const std::set<std::string> called(names.begin(), names.end());
   std::vector<Tool> tools;
   for (const auto& [name, said] : DeclaredTools(list)) {
-    if (!names.empty() && std::ranges::find(names, name) == names.end()) continue;
+    if (!called.empty() && !called.contains(name)) continue;
     const Json& function = *said;
     Tool& one = tools.emplace_back();
     one.name = name;

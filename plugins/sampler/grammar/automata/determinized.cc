@@ -98,8 +98,7 @@ class RuleMaker {
     for (const int32_t state : States(rule, false, {})) size += 1 + out_[state].size();
     const size_t max_sets = 2 * size + 64;
     const size_t max_work = 16 * size + 10000;
-    table_ = {};
-    sets_.clear();
+    sets_ = {};
     base_ = made_.n_states;
     work_ = 0;
     SetEntry(rule, Number({PartOf(rule).in}));
@@ -110,18 +109,13 @@ class RuleMaker {
     return true;
   }
   int32_t Number(std::vector<int32_t> states) {
-    states = States(-1, true, std::move(states));
-    uint64_t hash = Mix(states.size());
-    for (const int32_t state : states) hash = Mix(hash ^ static_cast<uint64_t>(state));
-    int32_t number = table_.Find(
-        hash, [&](int32_t known) { return sets_[static_cast<size_t>(known)] == states; });
-    if (number < 0) {
-      number = static_cast<int32_t>(sets_.size());
-      table_.Insert(hash, number);
+    const auto [number, is_new] = sets_.Number(States(-1, true, std::move(states)));
+    if (is_new) {
       uint8_t exit = 0;
-      for (const int32_t state : states) exit = std::max(exit, ExitOf(state));
+      for (const int32_t state : sets_[static_cast<size_t>(number)]) {
+        exit = std::max(exit, ExitOf(state));
+      }
       NewState(exit);
-      sets_.push_back(std::move(states));
     }
     return base_ + number;
   }
@@ -195,8 +189,7 @@ class RuleMaker {
   FlatRules made_;
   std::vector<int32_t> needed_;
   std::map<int32_t, bool> needs_;
-  NumberTable table_;
-  std::vector<std::vector<int32_t>> sets_;  // those of one rule
+  NumberedSets sets_;  // those of one rule
   int32_t base_ = 0;
   size_t work_ = 0;
 };

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "plugins/sampler/grammar/automata/number_table.h"
 #include "plugins/sampler/grammar/automata/regex.h"
 
 namespace ng::grammar {
@@ -116,22 +117,22 @@ absl::StatusOr<Dfa> Determinize(const Net& net, Part part) {
   NG_RETURN_IF_ERROR(net.status());
   SubsetMaker maker(net);
   Dfa dfa;
-  std::map<std::vector<int32_t>, int32_t> known;
-  std::vector<const std::vector<int32_t>*> members;
+  NumberedSets sets;
   const auto number = [&](std::vector<int32_t> states) {
-    const auto [place, is_new] = known.emplace(std::move(states), dfa.next.size());
-    if (!is_new) return place->second;
-    members.push_back(&place->first);
-    const int32_t state = dfa.NewState();
-    dfa.accepts.back() = std::ranges::binary_search(place->first, part.out) ? 1 : 0;
+    const auto [state, is_new] = sets.Number(std::move(states));
+    if (is_new) {
+      dfa.NewState();
+      const bool ends = std::ranges::binary_search(sets[static_cast<size_t>(state)], part.out);
+      dfa.accepts.back() = ends ? 1 : 0;
+    }
     return state;
   };
   number(maker.Close({part.in}));
-  for (size_t state = 0; state < members.size(); ++state) {
-    if (members.size() > Dfa::kMaxStates) return TooLarge();
+  for (size_t state = 0; state < sets.size(); ++state) {
+    if (sets.size() > Dfa::kMaxStates) return TooLarge();
     if (!net.budget().Spend(16)) return net.budget().status();
     std::array<std::vector<int32_t>, 256> to;
-    maker.Step(*members[state], to);
+    maker.Step(sets[state], to);
     for (size_t byte = 0; byte < 256; ++byte) {
       if (to[byte].empty()) continue;
       const bool like_last = byte > 0 && to[byte] == to[byte - 1];

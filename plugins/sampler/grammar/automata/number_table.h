@@ -1,10 +1,12 @@
-// Numbers values by their hashes: an open table of numbers into something that the user holds.
+// Numbers values by their hashes: an open table of numbers into something that the user holds, and
+// one of sets.
 #ifndef NG_PLUGINS_SAMPLER_GRAMMAR_AUTOMATA_NUMBER_TABLE_H_
 #define NG_PLUGINS_SAMPLER_GRAMMAR_AUTOMATA_NUMBER_TABLE_H_
 
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <utility>
 #include <vector>
 
@@ -54,6 +56,30 @@ class NumberTable {
   std::vector<Slot> slots_;
   size_t size_ = 0;
   size_t place_ = 0;
+};
+
+// Sets of numbers, numbered in the order in which they are met.
+class NumberedSets {
+ public:
+  // The number of a set, and whether it is new. REQUIRES: it rises.
+  std::pair<int32_t, bool> Number(std::vector<int32_t> set) {
+    uint64_t hash = Mix(set.size());
+    for (const int32_t each : set) hash = Mix(hash ^ static_cast<uint64_t>(each));
+    const int32_t known =
+        table_.Find(hash, [&](int32_t other) { return sets_[static_cast<size_t>(other)] == set; });
+    if (known >= 0) return {known, false};
+    const auto number = static_cast<int32_t>(sets_.size());
+    table_.Insert(hash, number);
+    sets_.push_back(std::move(set));
+    return {number, true};
+  }
+  size_t size() const { return sets_.size(); }
+  // It stays where it is.
+  const std::vector<int32_t>& operator[](size_t number) const { return sets_[number]; }
+
+ private:
+  NumberTable table_;
+  std::deque<std::vector<int32_t>> sets_;
 };
 
 }  // namespace ng::grammar

@@ -7,6 +7,8 @@
 #include <utility>
 #include <vector>
 
+#include "plugins/sampler/grammar/automata/number_table.h"
+
 namespace ng::grammar {
 namespace {
 
@@ -75,25 +77,21 @@ class UntilMaker {
     std::ranges::sort(states);
     return states;
   }
-  int32_t Number(const std::vector<int32_t>& set) {
-    const auto [place, is_new] = known_.emplace(set, 0);
-    if (is_new) {
-      place->second = net_.NewState();
-      sets_.push_back(set);
-      numbers_.push_back(place->second);
-    }
-    return place->second;
+  int32_t Number(std::vector<int32_t> set) {
+    const auto [number, is_new] = sets_.Number(std::move(set));
+    if (is_new) numbers_.push_back(net_.NewState());
+    return numbers_[static_cast<size_t>(number)];
   }
   // Where something leads that leads here.
   int32_t Target(std::vector<int32_t> states) {
-    const std::vector<int32_t> set = Closed(std::move(states));
+    std::vector<int32_t> set = Closed(std::move(states));
     net_.budget().Spend(4 * set.size() + 1);
     size_t first = beginnings_.size();
     for (const int32_t state : set) {
       const auto found = ends_.find(state);
       if (found != ends_.end()) first = std::min(first, found->second);
     }
-    return first < beginnings_.size() ? beginnings_[first].to : Number(set);
+    return first < beginnings_.size() ? beginnings_[first].to : Number(std::move(set));
   }
 
   // What begins a beginning anew.
@@ -161,8 +159,7 @@ class UntilMaker {
   std::array<std::vector<int32_t>, 256> anew_;
   std::vector<int32_t> anew_target_ = std::vector<int32_t>(256, -1);
   std::map<int32_t, std::vector<int32_t>> anew_tokens_;
-  std::map<std::vector<int32_t>, int32_t> known_;
-  std::vector<std::vector<int32_t>> sets_;
+  NumberedSets sets_;
   std::vector<int32_t> numbers_;  // [n_sets] in the net
 };
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -102,8 +103,9 @@ absl::StatusOr<Part> AddSchema(std::string_view schema, const SchemaSpelling& sp
 
 absl::StatusOr<Part> AddArguments(std::string_view item, SchemaSpelling spelling, Net& net,
                                   std::vector<std::string>* notes) {
-  const Json given = Json::parse(item, nullptr, /*allow_exceptions=*/false);
-  if (!given.is_object()) return UsageError("has arguments that are no JSON");
+  const std::optional<Json> read = ReadJson(item);
+  if (!read || !read->is_object()) return UsageError("has arguments that are no JSON");
+  const Json& given = *read;
   const auto tool = given.value("tool", std::string());
   Json schema = given.value("schema", Json::object());
   spelling.unknown_keywords = given.value("loose", false);

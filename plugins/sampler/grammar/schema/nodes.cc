@@ -4,10 +4,12 @@
 #include <cmath>
 #include <map>
 #include <set>
+#include <unordered_map>
 #include <utility>
 
 #include "absl/memory/memory.h"
 #include "absl/strings/str_cat.h"
+#include "ng/ordered_json.h"
 
 namespace ng::grammar {
 namespace {
@@ -94,11 +96,10 @@ bool SaysMore(const Json& json) {
   });
 }
 
-// How deep brackets are within each other, outside of strings. Spends what it costs to read objects
-// with many names, of which each is looked for among all.
+// How deep brackets are within each other, outside of strings.
 int Nesting(std::string_view text, Budget& budget) {
-  std::vector<size_t> open;  // how many commas there are in it so far
-  size_t deepest = 0;
+  int open = 0;
+  int deepest = 0;
   bool in_string = false;
   budget.Spend(text.size() / 8);
   for (size_t i = 0; i < text.size(); ++i) {
@@ -106,14 +107,35 @@ int Nesting(std::string_view text, Budget& budget) {
     if (in_string && c == '\\') ++i;
     if (c == '"') in_string = !in_string;
     if (in_string) continue;
-    if (c == '[' || c == '{') open.push_back(0);
-    if (open.empty()) continue;
-    if (c == ',') ++open.back();
-    deepest = std::max(deepest, open.size());
-    if (c == '}') budget.Spend(open.back() * open.back() / 16);
-    if (c == ']' || c == '}') open.pop_back();
+    if (c == '[' || c == '{') deepest = std::max(deepest, ++open);
+    if (c == ']' || c == '}') --open;
   }
-  return static_cast<int>(deepest);
+  return deepest;
+}
+
+// Of members with the same name the last one's value stays, in the place of the first.
+void KeepOneOfEachName(Json& whole) {
+  std::vector<Json*> to_do = {&whole};
+  while (!to_do.empty()) {
+    Json& value = *to_do.back();
+    to_do.pop_back();
+    if (value.is_object()) {
+      auto& members = value.get_ref<Json::object_t&>();
+      std::unordered_map<std::string, ptrdiff_t> place_of;
+      Json::object_t kept;
+      for (auto& [name, each] : members) {
+        const auto [place, is_new] = place_of.emplace(name, std::ssize(kept));
+        if (is_new) {
+          kept.emplace_back(name, std::move(each));
+        } else {
+          (kept.begin() + place->second)->second = std::move(each);
+        }
+      }
+      members = std::move(kept);
+    }
+    if (!value.is_structured()) continue;
+    for (Json& each : value) to_do.push_back(&each);
+  }
 }
 
 void AppendCanonical(const Json& value, std::string* text) {
@@ -151,6 +173,14 @@ bool HasMadeName(const Json& value) {
 }
 
 }  // namespace
+
+std::optional<Json> ReadJson(std::string_view text) {
+  OrderedJsonBuilder builder;
+  if (!Json::sax_parse(text, &builder)) return std::nullopt;
+  Json json = builder.Take();
+  KeepOneOfEachName(json);
+  return json;
+}
 
 std::string Canonical(const Json& value) {
   std::string text;
@@ -228,9 +258,10 @@ absl::StatusOr<std::unique_ptr<SchemaNodes>> SchemaNodes::Parse(std::string_view
   }
   NG_RETURN_IF_ERROR(budget.status());
   auto nodes = std::make_unique<SchemaNodes>(spelling, budget);
-  nodes->root_ = Json::parse(text, nullptr, /*allow_exceptions=*/false);
+  std::optional<Json> read = ReadJson(text);
+  if (!read) return UsageError("is no JSON text");
+  nodes->root_ = *std::move(read);
   const Json& root = nodes->root_;
-  if (root.is_discarded()) return UsageError("is no JSON text");
   if (!root.is_object() && !root.is_boolean()) {
     return UsageError("is no JSON schema: must be an object, true or false");
   }

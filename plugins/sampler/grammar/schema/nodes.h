@@ -11,6 +11,7 @@
 #include <deque>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <tuple>
@@ -160,6 +161,8 @@ class SchemaNodes {
   std::map<std::pair<Key, std::string>, SchemaNode> unevaluated_;  // by node and text
 };
 
+// In time that grows as the text does; nothing where it is no JSON.
+std::optional<Json> ReadJson(std::string_view text);
 // "#/a/b" of "#/a" and "b".
 std::string PointerTo(const std::string& at, std::string_view name);
 bool SaysUnevaluated(const Json& json);

@@ -106,7 +106,7 @@ constexpr HelpRow kExamples[] = {
     {"git diff | ng-run MODEL -n 200", ""},
 };
 constexpr HelpRow kOptions[] = {
-    {"-m MODEL, --model.path=MODEL", "a folder with config.json, or a GGUF file"},
+    {"-m MODEL, --model.path=MODEL", "a folder, a GGUF file, or a name"},
     {"-p TEXT, --prompt TEXT", "completes it; --prompt-file FILE, -: stdin"},
     {"--message TEXT", "one user message; -c, --chat: a conversation"},
     {"-n N, --run.max_new_tokens=N", "the most tokens to generate"},
@@ -117,8 +117,8 @@ constexpr HelpRow kOptions[] = {
     {"--record FILE, --replay FILE", "keeps a run; runs it again and compares"},
     {"--view FILE.html", "a page that shows the run; -: in the terminal"},
     {"--dry-run, -q, -v", "what a run would do; says less; says more"},
-    {"--list-plugins, --version", "the parts that there are; the version"},
-    {"--help all", "every option and every config key"},
+    {"--list-models, --list-plugins", "the models with names; the parts"},
+    {"--help all, --version", "every option and config key; the version"},
 };
 
 void AppendRows(std::span<const HelpRow> rows, int width, std::string* out) {

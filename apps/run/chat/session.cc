@@ -207,6 +207,8 @@ std::string Session::Summary() const {
   const Config& config = engine_.config();
   std::string path = config.Text("model.path");
   while (path.size() > 1 && path.ends_with('/')) path.pop_back();
+  const std::string& named = config.Text("serve.model");
+  const std::string model = named.empty() ? path.substr(path.rfind('/') + 1) : named;
   std::vector<std::string> stages;
   for (const std::string& stage : config.Names(kChain)) {
     stages.push_back(stage);
@@ -219,8 +221,8 @@ std::string Session::Summary() const {
     if (type != OptionType::kInt && type != OptionType::kReal) continue;
     absl::StrAppend(&stages.back(), " ", first->value.text);
   }
-  return absl::StrCat(path.substr(path.rfind('/') + 1), " | context ", conversation_.capacity(),
-                      " | ", absl::StrJoin(stages, ", "), " | seed ", config.Int(kSeed));
+  return absl::StrCat(model, " | context ", conversation_.capacity(), " | ",
+                      absl::StrJoin(stages, ", "), " | seed ", config.Int(kSeed));
 }
 
 absl::Status Session::System(const std::string& text) {

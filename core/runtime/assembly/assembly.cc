@@ -371,7 +371,7 @@ absl::Status Fill(const EngineOptions& options, PlannedRank planned, Assembly& a
                  [&](std::string_view warning) { assembly.warnings.Add(warning); });
   absl::StatusOr<ModelFile> model = OpenModelOf(config, options.random_weights, keys);
   const NameOfModel& named = assembly.selection.named;
-  if (!model.ok() && !named.unknown.empty()) {
+  if (!model.ok() && !named.unknown.empty() && options.random_weights.empty()) {
     return ModelFileError(absl::StrCat(model.status().message(), named.unknown));
   }
   NG_ASSIGN_OR_RETURN(assembly.model, std::move(model));

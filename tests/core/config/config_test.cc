@@ -361,7 +361,7 @@ TEST(CoreKeys, OnFullIsAChoiceOfTwo) {
 
 TEST(ConfigText, PrintsEverySectionOnceWithPluginOptionsInIt) {
   const std::string ini = Built("[run]\nstop_ids =\nsystem = \"a # b\"\n").ToIni();
-  EXPECT_THAT(ini, StartsWith("[model]\npath =\nweights = auto\npacked =\nload = "
+  EXPECT_THAT(ini, StartsWith("[model]\npath =\nfolders =\nweights = auto\npacked =\nload = "
                               "with_prompt\nstrict = false\nignore_keys =\n\n"
                               "[tokenizer]\n"));
   EXPECT_THAT(ini,

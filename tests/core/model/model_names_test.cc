@@ -255,7 +255,7 @@ TEST(OllamaStore, HasDefaults) {
   std::vector<std::string> entries;
   for (const ConfigEntry& entry : defaults->entries)
     entries.push_back(entry.key + "=" + entry.text);
-  EXPECT_THAT(entries, ElementsAre("run.system=You are brief.\n", "run.max_new_tokens=20"));
+  EXPECT_THAT(entries, ElementsAre("run.max_new_tokens=20", "run.system=You are brief.\n"));
   std::vector<std::string> sampling;
   for (const SuggestedSampling& suggested : defaults->sampling.values) {
     if (!suggested.text.empty()) sampling.push_back(suggested.text);

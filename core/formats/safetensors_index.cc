@@ -104,7 +104,8 @@ absl::StatusOr<SafetensorsIndex> OpenSafetensorsIndex(const std::string& index_p
   std::vector<std::string> unnamed;
   std::vector<std::string> unread;
   auto source = std::make_unique<MergedSource>(index_path);
-  for (auto& [file, shard] : shards) {
+  for (auto& [name, shard] : shards) {
+    const std::string& file = name;  // clang 14 captures no structured binding
     const auto is_read = [&](const std::string& tensor) { return read_from[tensor] == file; };
     for (const TensorInfo& tensor : shard->tensors()) {
       const auto named = shard_of.find(tensor.name);

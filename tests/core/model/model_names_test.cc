@@ -253,8 +253,9 @@ TEST(OllamaStore, HasDefaults) {
   const absl::StatusOr<OllamaDefaults> defaults = ReadOllamaDefaults(model);
   ASSERT_TRUE(defaults.ok()) << defaults.status();
   std::vector<std::string> entries;
-  for (const ConfigEntry& entry : defaults->entries)
+  for (const ConfigEntry& entry : defaults->entries) {
     entries.push_back(entry.key + "=" + entry.text);
+  }
   EXPECT_THAT(entries, ElementsAre("run.max_new_tokens=20", "run.system=You are brief.\n"));
   std::vector<std::string> sampling;
   for (const SuggestedSampling& suggested : defaults->sampling.values) {
@@ -350,8 +351,9 @@ TEST(FolderModels, AreReadOnceWhereLinksGoInCircles) {
 }
 
 TEST(CanBeModelName, IsNotSaidOfPaths) {
-  for (const char* const name : {"a", "a/b", "a/b@c:d", "a.gguf"})
+  for (const char* const name : {"a", "a/b", "a/b@c:d", "a.gguf"}) {
     EXPECT_TRUE(CanBeModelName(name));
+  }
   for (const char* const path : {"", "/a", "./a", "../a", "~/a", "a/", ":", "@a"}) {
     EXPECT_FALSE(CanBeModelName(path)) << path;
   }

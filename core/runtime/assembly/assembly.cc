@@ -379,7 +379,8 @@ absl::Status Fill(const EngineOptions& options, PlannedRank planned, Assembly& a
   NG_RETURN_IF_ERROR(ChooseLength(config, &assembly.model));
   NG_RETURN_IF_ERROR(assembly.FindGroup(options.plan_ranks, planned));
   if (!assembly.model.sampling.values.empty()) {
-    NG_ASSIGN_OR_RETURN(assembly.selection, SelectPlugins(options, assembly.model.sampling));
+    NG_ASSIGN_OR_RETURN(assembly.selection,
+                        SelectAgain(assembly.selection, {}, assembly.model.sampling));
   }
   for (const std::string& warning : assembly.model.warnings) assembly.warnings.Add(warning);
   if (!assembly.model.random_weights) NG_RETURN_IF_ERROR(OpenText(assembly, keys));

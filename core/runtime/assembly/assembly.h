@@ -69,12 +69,12 @@ struct Selection {
 };
 
 // Reads the config twice: leniently for the plugins' names and directories, then strictly with the
-// options of these plugins, and of any other that a key names. What the model suggests to the
-// sampler counts where the config says nothing. Errors: exit codes 2 and 4; 3 for what the model
-// suggests.
-absl::StatusOr<Selection> SelectPlugins(const EngineOptions& options,
-                                        const SamplingSuggestions& suggestions = {});
-// The same anew, with other added entries. Reads no file.
+// options of these plugins, and of any other that a key names. What comes with a model's name
+// counts where the config says nothing. Errors: exit codes 2 and 4; 3 for a model that is known by
+// a name.
+absl::StatusOr<Selection> SelectPlugins(const EngineOptions& options);
+// The same anew, with other added entries, and with what the model suggests to the sampler where
+// the config says nothing. Reads no file. Errors: also exit code 3, for what the model suggests.
 absl::StatusOr<Selection> SelectAgain(const Selection& before, std::vector<ConfigEntry> added,
                                       const SamplingSuggestions& suggestions);
 // The same with the suggestions of the model that the config names; the model is not opened.

@@ -210,17 +210,16 @@ absl::StatusOr<Selection> SelectForModel(const EngineOptions& options) {
   KeyPolicy keys(/*strict=*/false, config.Names("model.ignore_keys"), [](std::string_view) {});
   NG_ASSIGN_OR_RETURN(const SamplingSuggestions suggestions,
                       ReadSamplingOf(config.Text("model.path"), keys));
-  return suggestions.values.empty() ? std::move(selection) : SelectPlugins(options, suggestions);
+  if (suggestions.values.empty() || !selection.named.sampling.values.empty()) return selection;
+  return SelectAgain(selection, {}, suggestions);
 }
 
-absl::StatusOr<Selection> SelectPlugins(const EngineOptions& options,
-                                        const SamplingSuggestions& suggestions) {
+absl::StatusOr<Selection> SelectPlugins(const EngineOptions& options) {
   NG_ASSIGN_OR_RETURN(std::vector<ConfigEntry> entries, ReadEntries(options));
   NG_ASSIGN_OR_RETURN(NameOfModel named, ResolveModelName(&entries));
   NG_ASSIGN_OR_RETURN(PluginHost host, Scan(entries, options.plugins));
   NG_ASSIGN_OR_RETURN(Selection selection,
-                      SelectFrom(std::move(entries), std::move(host),
-                                 named.sampling.values.empty() ? suggestions : named.sampling));
+                      SelectFrom(std::move(entries), std::move(host), named.sampling));
   selection.named = std::move(named);
   return selection;
 }

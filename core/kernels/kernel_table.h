@@ -74,6 +74,20 @@ struct MatmulArgs {
   int64_t block_end = 0;
 };
 
+// What adapters add to a block of 16 outputs of some rows (low_rank.h).
+struct AddLowRankArgs {
+  const float* inner = nullptr;  // [n_rows, n_ranks], rows inner_stride apart
+  int64_t inner_stride = 0;
+  int64_t n_ranks = 0;
+  const float* b = nullptr;        // [n_ranks, 16]
+  const float* factors = nullptr;  // [16] or null
+  const float* offsets = nullptr;  // [16]; null where `factors` is
+  float* out = nullptr;            // [n_rows, n_columns], rows out_stride apart
+  int64_t out_stride = 0;
+  int64_t n_rows = 0;
+  int n_columns = 0;  // at most 16
+};
+
 // The last tokens of a convolution over time, column by column.
 struct ConvolveArgs {
   const float* const* rows = nullptr;  // [taps], the oldest first; each [n]
@@ -138,6 +152,9 @@ struct KernelTable {
   InputType input[kWeightTypes];
   // Rounds one row of k inputs to that type; null where f32 rows are read as they are.
   void (*prepare[kWeightTypes])(const float* x, int64_t k, std::byte* row);
+  // Adds to each output the sum over rising ranks of inner * b, in one f32 accumulator that begins
+  // at 0; where there are factors the output is first its factor times itself plus its offset.
+  void (*add_low_rank)(const AddLowRankArgs& args);
   // out[i] = x[i] / sqrt(mean(x^2) + eps) * weight[i]; one row of n; out may be x.
   void (*rms_norm)(const float* x, const float* weight, float eps, int64_t n, float* out);
   // out[i] = (x[i] - mean(x)) / sqrt(variance(x) + eps) * weight[i], with the biased variance; one

@@ -168,6 +168,34 @@ void RotateHalfSplit(const float* cos_sin, int64_t half, int64_t n_heads, float*
   }
 }
 
+// kRows rows at a time, so that their sums do not wait for each other.
+template <class V, int kRows>
+NG_INLINE void AddLowRankRows(const AddLowRankArgs& a, int64_t row) {
+  V sums[kRows];
+  for (int i = 0; i < kRows; ++i) sums[i] = V::Set(0.0F);
+  const float* const inner = a.inner + row * a.inner_stride;
+  for (int64_t rank = 0; rank < a.n_ranks; ++rank) {
+    const V b = V::Load(a.b + rank * 16);
+    for (int i = 0; i < kRows; ++i) {
+      sums[i] = V::MulAdd(V::Set(inner[i * a.inner_stride + rank]), b, sums[i]);
+    }
+  }
+  for (int i = 0; i < kRows; ++i) {
+    float* const out = a.out + (row + i) * a.out_stride;
+    V x = V::LoadFirst(out, a.n_columns);
+    if (a.factors != nullptr) x = V::MulAdd(V::Load(a.factors), x, V::Load(a.offsets));
+    V::Add(x, sums[i]).StoreFirst(out, a.n_columns);
+  }
+}
+
+template <class V>
+void AddLowRank(const AddLowRankArgs& a) {
+  constexpr int kRows = 4;
+  int64_t row = 0;
+  for (; row + kRows <= a.n_rows; row += kRows) AddLowRankRows<V, kRows>(a, row);
+  for (; row < a.n_rows; ++row) AddLowRankRows<V, 1>(a, row);
+}
+
 template <class V>
 void MaxAndSumExp(const float* x, int64_t n, float* max, float* sum) {
   const int tail = static_cast<int>(n % 16);
@@ -244,6 +272,7 @@ constexpr KernelTable MakeKernelTable(IsaLevel isa) {
                        .matmul = {},
                        .input = {},
                        .prepare = {},
+                       .add_low_rank = AddLowRank<V>,
                        .rms_norm = RmsNorm<V>,
                        .layer_norm = LayerNorm<V>,
                        .silu_mul = SiluMul<V>,

@@ -108,6 +108,40 @@ void RunStrip(const MatmulCall& call, const MatmulArgs& strip) {
   }
 }
 
+// Adds to a strip, whose first row this is, what adapters give its rows.
+void AddLowRanks(const MatmulCall& call, const MatmulArgs& strip, int64_t first_row) {
+  for (const LowRankRows& rows : call.x.low_ranks) {
+    const int64_t begin = std::max(rows.begin, first_row);
+    const int64_t end = std::min(rows.end, first_row + strip.n_rows);
+    if (begin >= end) continue;
+    const LowRank& added = *rows.low_rank;
+    AddLowRankArgs args;
+    args.inner_stride = added.n_ranks();
+    args.out_stride = strip.out_stride;
+    args.n_rows = end - begin;
+    for (int64_t i = 0; i < strip.block_end - strip.block_begin; ++i) {
+      const int64_t column = (strip.block_begin + i) * kBlockColumns;
+      const LowRank::Block& block = added.blocks[static_cast<size_t>(strip.block_begin + i)];
+      args.inner = rows.inner + (begin - rows.begin) * args.inner_stride + block.first;
+      args.n_ranks = block.n;
+      args.b = added.b.data() + block.at;
+      if (!added.factors.empty()) {
+        args.factors = added.factors.data() + column;
+        args.offsets = added.offsets.data() + column;
+      }
+      args.out = strip.out + (begin - first_row) * strip.out_stride + i * kBlockColumns;
+      args.n_columns = static_cast<int>(std::min(kBlockColumns, call.w.n() - column));
+      call.kernels.add_low_rank(args);
+    }
+  }
+}
+
+// A strip with all that belongs to it. `row`: its first.
+void FinishStrip(const MatmulCall& call, const MatmulArgs& strip, int64_t row) {
+  RunStrip(call, strip);
+  if (!call.x.low_ranks.empty()) AddLowRanks(call, strip, row);
+}
+
 // The floats of one worker's strip, of so many rows or fewer.
 int64_t StripFloats(int64_t n_rows) {
   const int64_t few = std::min(n_rows, kFewRows) * kFewRowsStrip;
@@ -124,7 +158,7 @@ void RunItems(const MatmulCall& call, const Work& work, int64_t begin, int64_t e
     const int64_t n_columns = std::min(args.block_end * kBlockColumns, args.n_columns) - column;
     args.out_stride = (args.block_end - args.block_begin) * kBlockColumns;
     args.out = strip;
-    RunStrip(call, args);
+    FinishStrip(call, args, row);
     sink(MatmulTile{.row = row,
                     .n_rows = args.n_rows,
                     .column = column,
@@ -146,7 +180,7 @@ absl::Status Matmul(const MatmulCall& call, const TensorView<float, 2>& out) {
       call.executor, work.n_items(), [&](int64_t begin, int64_t end, int /*worker*/) {
         work.Run(begin, end, [&](MatmulArgs& args, int64_t row) {
           args.out = out.data + row * args.out_stride + args.block_begin * kBlockColumns;
-          RunStrip(call, args);
+          FinishStrip(call, args, row);
         });
       });
 }

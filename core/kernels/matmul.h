@@ -10,6 +10,7 @@
 
 #include "absl/functional/function_ref.h"
 #include "core/kernels/kernel_table.h"
+#include "core/kernels/low_rank.h"
 #include "core/kernels/packed_matrix.h"
 #include "ng/executor.h"
 #include "ng/status.h"
@@ -23,14 +24,20 @@ struct MatmulInput {
   int64_t n_rows = 0;
   int64_t k = 0;
   int64_t row_bytes = 0;  // from one row to the next
+  // What adapters add to the product; rows apart from each other. Empty: nothing.
+  std::span<const LowRankRows> low_ranks = {};
 };
 
 // Rows of floats, for weights whose kernels read these as they are. x: [n_rows, k].
 inline MatmulInput FloatRows(const float* x, int64_t n_rows, int64_t k) {
   return {reinterpret_cast<const std::byte*>(x), n_rows, k, k * int64_t{sizeof(float)}};
 }
+// The same, `stride` floats from one row to the next.
+inline MatmulInput FloatRows(const float* x, int64_t n_rows, int64_t k, int64_t stride) {
+  return {reinterpret_cast<const std::byte*>(x), n_rows, k, stride * int64_t{sizeof(float)}};
+}
 
-// x * w^T (+ bias). Everything is borrowed. REQUIRES: x.k == w.k().
+// x * w^T (+ bias), and then what adapters add. Everything is borrowed. REQUIRES: x.k == w.k().
 struct MatmulCall {
   const KernelTable& kernels;
   Executor& executor;

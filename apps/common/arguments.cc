@@ -279,7 +279,8 @@ EngineOptions EngineOptionsOf(const Arguments& arguments) {
   if (values.count("random-weights") != 0) {
     options.random_weights = values["random-weights"].as<std::string>();
     // They take the place of the config file's model. A model on the command line too is refused.
-    options.overrides = {"model.path=", "model.packed=", "tokenizer.path="};
+    options.overrides = {"model.path=", "model.packed=", "model.adapters=", "model.named_adapters=",
+                         "tokenizer.path="};
   }
   options.overrides.insert(options.overrides.end(), overrides.begin(), overrides.end());
   return options;

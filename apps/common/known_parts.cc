@@ -83,6 +83,8 @@ ValueWords WordsOf(const ConfigKey& key, std::span<const PluginFile> files) {
     case ConfigForm::kNameOrPath:
       return {Kind::kFile, {}};
     case ConfigForm::kPathList:
+    case ConfigForm::kPathsWithScales:
+    case ConfigForm::kNamedPathsWithScales:
       return {Kind::kFolder, {}};
     case ConfigForm::kNames:
       return {Kind::kListOf, PluginsFor(key.key, files)};

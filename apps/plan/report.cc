@@ -75,6 +75,7 @@ std::string MemoryTable(const RunPlan& plan, const std::string& store) {
   if (plan.state_bytes > 0) AppendBytes("  ", "states", plan.state_bytes, &out);
   if (plan.checkpoints > 0) absl::StrAppend(&out, "    ", CheckpointsLine(plan.checkpoints), "\n");
   if (plan.drafter_bytes > 0) AppendBytes("  ", "drafter", plan.drafter_bytes, &out);
+  if (plan.adapter_bytes > 0) AppendBytes("  ", "adapters", plan.adapter_bytes, &out);
   AppendBytes("  ", "activations", plan.activation_bytes, &out);
   AppendBytes("  ", "reading (before the cache is used)", plan.load_scratch_bytes, &out);
   AppendBytes("  ", "needed: the most at a time", plan.needed_bytes(), &out);
@@ -212,6 +213,7 @@ Json MemoryJson(const RunPlan& plan) {
   if (plan.cache.disk_bytes > 0) json["cache_files"] = plan.cache.disk_bytes;
   if (plan.state_bytes > 0) json["states"] = plan.state_bytes;
   if (plan.drafter_bytes > 0) json["drafter"] = plan.drafter_bytes;
+  if (plan.adapter_bytes > 0) json["adapters"] = plan.adapter_bytes;
   json["activations"] = plan.activation_bytes;
   json["loading"] = plan.load_scratch_bytes;
   json["needed"] = plan.needed_bytes();

@@ -49,6 +49,14 @@ constexpr CoreKey kTable[] = {
      ConfigForm::kPath},
     {TextOption("model.folders", "", "more folders whose models go by their names"),
      ConfigForm::kPathList},
+    {TextOption("model.adapters", "",
+                "adapters that add to the model (LoRA): folders that PEFT has written, or GGUF "
+                "files, each with :SCALE behind it where it is to count more or less"),
+     ConfigForm::kPathsWithScales},
+    {TextOption("model.named_adapters", "",
+                "adapters of which each request may take one, NAME=PATH each: ng-serve has a model "
+                "MODEL:NAME for it"),
+     ConfigForm::kNamedPathsWithScales},
     {ChoiceOption("model.weights", "auto", "auto|f32|bf16|f16|int8|int4|mxfp4",
                   "type the weights are held in; auto: the file's own")},
     {TextOption("model.packed", "",

@@ -21,6 +21,8 @@ constexpr std::string_view kTemperature = "temperature";
 // Of llama.cpp, transformers, ollama and vLLM. A program's own letters come before these.
 constexpr Spelling kSpellings[] = {
     {"model model-path m", "model.path"},
+    {"lora adapter", "model.adapters"},
+    {"lora-modules", "model.named_adapters"},
     {.names = "temperature temp",
      .key = "sampler.temperature.value",
      .stage = kTemperature,

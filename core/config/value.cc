@@ -188,18 +188,29 @@ absl::StatusOr<std::string> AbsolutePath(std::string_view path, const ConfigEntr
   return full.lexically_normal().string();
 }
 
-absl::StatusOr<std::string> AbsolutePaths(const ConfigEntry& entry) {
+absl::StatusOr<std::string> AbsolutePaths(const ConfigEntry& entry, ConfigForm form) {
+  const bool with_scales = form != ConfigForm::kPathList;
   if (Trim(entry.text).empty()) return std::string();
   std::string joined;
-  for (const std::string_view piece : SplitTrimmed(entry.text, ":,")) {
-    if (piece.empty()) return EntryError(entry, "must not have an empty path in the list");
-    NG_ASSIGN_OR_RETURN(const std::string path, AbsolutePath(piece, entry));
+  for (const std::string_view piece : SplitTrimmed(entry.text, with_scales ? "," : ":,")) {
+    size_t colon = with_scales ? piece.rfind(':') : piece.npos;
+    const size_t equals = form == ConfigForm::kNamedPathsWithScales ? piece.find('=') : piece.npos;
+    if (form == ConfigForm::kNamedPathsWithScales && (equals == piece.npos || equals == 0)) {
+      return EntryError(entry, "must have a name and '=' before each path");
+    }
+    const size_t begin = equals == piece.npos ? 0 : equals + 1;
+    if (colon != piece.npos && colon < begin) colon = piece.npos;
+    const std::string_view own = piece.substr(begin, colon == piece.npos ? colon : colon - begin);
+    if (own.empty()) return EntryError(entry, "must not have an empty path in the list");
+    NG_ASSIGN_OR_RETURN(const std::string path, AbsolutePath(own, entry));
     if (path.find_first_of(":,") != std::string::npos) {
       return EntryError(entry,
                         "is " + Shown(path) + " in full, must be a path without ':' and ','");
     }
     if (!joined.empty()) joined += ",";
+    joined += piece.substr(0, begin);
     joined += path;
+    if (colon != piece.npos) joined += piece.substr(colon);
   }
   return joined;
 }
@@ -229,7 +240,9 @@ absl::StatusOr<std::string> ParseText(const ConfigKey& key, const ConfigEntry& e
       if (entry.text.find_first_of("/.") == std::string::npos) return entry.text;
       return AbsolutePath(entry.text, entry);
     case ConfigForm::kPathList:
-      return AbsolutePaths(entry);
+    case ConfigForm::kPathsWithScales:
+    case ConfigForm::kNamedPathsWithScales:
+      return AbsolutePaths(entry, key.form);
     case ConfigForm::kNames:
       if (entry.text.empty() && DefaultEntry(key).text.empty()) break;
       for (const std::string_view name : SplitTrimmed(entry.text, ",")) {
@@ -307,6 +320,10 @@ std::string AllowedValues(const ConfigKey& key) {
       return "a name or a path";
     case ConfigForm::kPathList:
       return "paths separated by ':' or ','";
+    case ConfigForm::kPathsWithScales:
+      return "paths separated by ',', each perhaps with ':' and a number";
+    case ConfigForm::kNamedPathsWithScales:
+      return "NAME=PATH separated by ',', each perhaps with ':' and a number";
     case ConfigForm::kNames:
       return DefaultEntry(key).text.empty() ? "names separated by commas, or empty"
                                             : "names separated by commas";

@@ -43,6 +43,10 @@ enum class ConfigForm {
   kListOrAuto,  // kIntList: a list, or "auto", an empty one; kInt: a number, or "auto", default_int
   kNameOrPath,  // kText: with a '/' or a '.' it is as kPath, else a name
   kSecret,      // kText: nothing that shows or keeps a config has it
+  // kText: several paths separated by ',', each perhaps with ':' and a number behind it; stored
+  // absolute
+  kPathsWithScales,
+  kNamedPathsWithScales,  // the same, each with a name and '=' before it
 };
 
 // One declared key. REQUIRES: `key` has a dot.

@@ -42,6 +42,9 @@ struct GenerateRequest {
   // any sampler.* key, the chain and the seed too. Errors: UsageError for another key, for one that
   // its chain does not use, and those of Open. Empty: the config's.
   std::vector<std::string> settings = {};
+  // One of model.named_adapters, which this request is computed with besides model.adapters. It
+  // shares no keys and values with other requests. Empty: none.
+  std::string adapter = {};
   // The number of its draws (DrawKey::request). -1: its place among the requests of the run.
   int64_t draw = -1;
   // How many of the most probable tokens StepRecord::top_logprobs has; the record then has the

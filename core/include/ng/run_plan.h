@@ -94,6 +94,7 @@ struct RunPlan {
   int64_t state_bytes = 0;         // where the model keeps a state, and of checkpoints
   int checkpoints = 0;             // of texts: room for their windows and states is in the above
   int64_t drafter_bytes = 0;       // what the drafter reserves
+  int64_t adapter_bytes = 0;       // what model.adapters add to the weights
   int64_t load_scratch_bytes = 0;  // while weights are read; given back when all of them are
   bool read_in_step = false;       // by the first step, so together with what a step takes
   int64_t activation_bytes = 0;    // buffers of the largest step, attention's scratch, rotations

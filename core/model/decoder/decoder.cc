@@ -27,7 +27,8 @@ absl::Status CheckStop(const StepBatch& batch) {
 uint64_t HashOfStep(const StepBatch& batch) {
   uint64_t hash = 0;
   for (const StepSequence& entry : batch.sequences) {
-    const std::array<int64_t, 3> numbers = {entry.sequence, entry.start_pos, entry.n_logit_rows};
+    const std::array<int64_t, 4> numbers = {entry.sequence, entry.start_pos, entry.n_logit_rows,
+                                            entry.adapters};
     hash = HashOf(std::as_bytes(std::span(numbers)), hash);
     hash = HashOf(std::as_bytes(entry.tokens), hash);
   }
@@ -45,7 +46,8 @@ Decoder::Decoder(const ModelSpec& spec, ModelWeights weights, LayerAttention att
       attention_(std::move(attention)),
       sharing_(CapabilityOf<PrefixSharing>(*parts.cache)),
       mass_wanted_(CapabilityOf<AttendedMass>(*parts.cache)),
-      input_rows_(WidestRowsOf(*parts.kernels, spec, weights_.types)) {
+      input_rows_(WidestRowsOf(*parts.kernels, spec, weights_.types)),
+      low_rank_(*parts.kernels, *parts.executor, parts.adapters) {
   for (const RopeSpec& rope : spec_.ropes) {
     ropes_.emplace_back(rope, rope.factors ? weights_.rope_factors : std::vector<float>(),
                         spec_.shape.max_positions, parts.max_tokens);
@@ -160,6 +162,7 @@ void Decoder::Begin(const StepBatch& batch) {
   rows_.clear();
   row_pos_.clear();
   token_rows_.clear();
+  row_sets_.clear();
   n_logit_rows_ = 0;
   int64_t last_pos = 0;
   for (const StepSequence& sequence : batch.sequences) {
@@ -175,6 +178,12 @@ void Decoder::Begin(const StepBatch& batch) {
   }
   first_row_ = 0;
   n_rows_ = static_cast<int64_t>(row_pos_.size());
+  const auto chosen = [](const StepSequence& sequence) { return sequence.adapters != 0; };
+  if (std::ranges::any_of(batch.sequences, chosen)) {
+    for (const StepSequence& sequence : batch.sequences) {
+      row_sets_.insert(row_sets_.end(), sequence.tokens.size(), sequence.adapters);
+    }
+  }
   act_.Grow(SizesOfStep(
       spec_, ranks_, input_rows_,
       {.n_rows = n_rows_, .n_logit_rows = n_logit_rows_, .threads = parts_.executor->threads()}));
@@ -237,7 +246,9 @@ absl::Status Decoder::ShowNormed(Point point, const Block& block) {
 
 absl::StatusOr<MatmulInput> Decoder::ShownInput(Point point, const Block& block) {
   const auto& [spec, w, input] = block;
-  if (!Wants(point)) return Normed({spec.before, w.before}, input, n_rows_, w.in);
+  if (!Wants(point) && !low_rank_.AddsTo(w.in)) {
+    return Normed({spec.before, w.before}, input, n_rows_, w.in);
+  }
   NG_RETURN_IF_ERROR(ShowNormed(point, block));
   return Rounded(act_.shown.data(), spec_.width, w.in);
 }
@@ -250,6 +261,7 @@ void Decoder::Embed(const StepBatch& batch) {
     for (const int32_t token : sequence.tokens) {
       float* hidden = act_.hidden.data() + row * width;
       weights_.embedding.CopyRow(token, hidden);
+      low_rank_.AddToEmbedding(sequence.adapters, token, {hidden, static_cast<size_t>(width)});
       if (spec.scale != 1.0F) Scale(spec.scale, width, hidden);
       const int64_t pos = row_pos_[static_cast<size_t>(row++)] + spec.position_offset;
       if (spec.positions) {
@@ -326,7 +338,7 @@ absl::Status Decoder::Head(const StepBatch& batch) {
   // The rows that logits are wanted of, normed and packed together.
   MatmulInput input = InputRows(n_logit_rows_, head);
   const int64_t width = spec_.width;
-  const bool shown = Wants(Point::kNorm);
+  const bool shown = Wants(Point::kNorm) || low_rank_.AddsTo(head);
   if (shown) GrowTo(act_.shown, n_logit_rows_ * width);
   int64_t row = 0;
   for (size_t i = 0; i < rows_.size(); ++i) {
@@ -343,10 +355,11 @@ absl::Status Decoder::Head(const StepBatch& batch) {
     }
     row += n_wanted;
   }
-  if (shown || Wants(Point::kLogits)) FindLogitRows(batch);
+  if (Wants(Point::kNorm) || Wants(Point::kLogits)) FindLogitRows(batch);
   if (shown) {
     NG_RETURN_IF_ERROR(LookAt(Point::kNorm, act_.shown, width));
-    NG_ASSIGN_OR_RETURN(input, RoundedRows(act_.shown.data(), width, n_logit_rows_, head));
+    const TensorView<const float, 2> normed(act_.shown.data(), {n_logit_rows_, width});
+    NG_ASSIGN_OR_RETURN(input, RoundedRows(normed, LogitSetsOf(batch), head));
   }
   const int64_t vocab_size = spec_.shape.vocab_size;
   float* const logits = act_.logits.data() + first_logit_row_ * vocab_size;
@@ -412,6 +425,9 @@ absl::Status Decoder::HeadLogits(const TensorView<const float, 2>& hidden,
     ApplyOrCopy({spec_.head.norm, weights_.final_norm}, hidden.Row(row), width, normed);
     if (prepare != nullptr) prepare(normed, width, head_input_.data() + row * input.row_bytes);
   }));
+  low_rank_.Begin(1);
+  NG_RETURN_IF_ERROR(
+      low_rank_.Add(head, FloatRows(head_normed_.data(), n_rows, width), {}, &input));
   return MakeLogits(input, logits.data());
 }
 
@@ -463,23 +479,43 @@ absl::StatusOr<MatmulInput> Decoder::Normed(const Norm& norm, const float* x, in
 
 absl::StatusOr<MatmulInput> Decoder::Rounded(const float* x, int64_t stride,
                                              const PackedMatrix& w) {
-  return RoundedRows(x, stride, n_rows_, w);
+  TensorView<const float, 2> rows(x, {n_rows_, w.k()});
+  rows.stride[0] = stride;
+  return RoundedRows(rows, SetsOf(0, n_rows_), w);
 }
 
-absl::StatusOr<MatmulInput> Decoder::RoundedRows(const float* x, int64_t stride, int64_t n_rows,
+absl::StatusOr<MatmulInput> Decoder::RoundedRows(const TensorView<const float, 2>& x, RowSets sets,
                                                  const PackedMatrix& w) {
   const auto prepare = parts_.kernels->prepare[static_cast<size_t>(w.type())];
-  if (prepare == nullptr) {
-    MatmulInput input = FloatRows(x, n_rows, w.k());
-    input.row_bytes = stride * int64_t{sizeof(float)};
-    return input;
+  const int64_t n_rows = x.extent[0];
+  const MatmulInput floats = FloatRows(x.data, n_rows, w.k(), x.stride[0]);
+  MatmulInput input = floats;
+  if (prepare != nullptr) {
+    input = InputRows(n_rows, w);
+    std::byte* const room = InputRoom();
+    NG_RETURN_IF_ERROR(ForRows(n_rows, [&](int64_t row, int /*worker*/) {
+      prepare(x.Row(row), w.k(), room + row * input.row_bytes);
+    }));
   }
-  const MatmulInput input = InputRows(n_rows, w);
-  std::byte* const room = InputRoom();
-  NG_RETURN_IF_ERROR(ForRows(n_rows, [&](int64_t row, int /*worker*/) {
-    prepare(x + row * stride, w.k(), room + row * input.row_bytes);
-  }));
+  low_rank_.Begin(1);
+  NG_RETURN_IF_ERROR(low_rank_.Add(w, floats, sets, &input));
   return input;
+}
+
+RowSets Decoder::SetsOf(int64_t first, int64_t n) const {
+  if (row_sets_.empty()) return {};
+  return RowSets(row_sets_).subspan(static_cast<size_t>(first_row_ + first),
+                                    static_cast<size_t>(n));
+}
+
+RowSets Decoder::LogitSetsOf(const StepBatch& batch) {
+  logit_sets_.clear();
+  if (row_sets_.empty()) return {};
+  for (const StepSequence& sequence : batch.sequences) {
+    logit_sets_.insert(logit_sets_.end(), static_cast<size_t>(sequence.n_logit_rows),
+                       sequence.adapters);
+  }
+  return logit_sets_;
 }
 
 }  // namespace ng

@@ -11,6 +11,7 @@
 #include "absl/functional/function_ref.h"
 #include "core/kernels/kernel_table.h"
 #include "core/kernels/matmul.h"
+#include "core/model/adapters/low_rank_inputs.h"
 #include "core/model/load/layer_loader.h"
 #include "core/model/ops/layer_attention.h"
 #include "core/model/ops/state_store.h"
@@ -40,6 +41,7 @@ struct DecoderParts {
   StateStore* states = nullptr;
   RankLink* link = nullptr;       // null: this process computes all
   LayerLoader* loader = nullptr;  // of weights that are read in the first step; null: all are there
+  std::span<const AdapterWeights> adapters = {};  // StepSequence::adapters is a place in it
   int pieces = 0;          // the most of a step's rows, which take turns; 0: where it gains time
   int64_t max_tokens = 0;  // per sequence, as far as it is known: what to have room for
 };
@@ -185,13 +187,13 @@ class Decoder final : public LanguageModel {
                                               const RankHeads& heads);
   absl::Status ShareCaptures(std::span<const ProbabilityRow> all, const RankParts::Attention& part);
   absl::Status LookAtRankHeads(Point point, const TensorView<float, 3>& rows, const RankRows& all);
-  // A norm of rows of hidden, and any rows [n_rows, w.k], `stride` floats apart, as the kernels of
-  // w read them. Valid until the next of either. `first`: where in the input's buffer the rows
-  // begin.
+  // A norm of rows of hidden, which brings nothing of adapters, and any rows [n_rows, w.k],
+  // `stride` floats apart, as the kernels of w read them. Valid until the next of either. `first`:
+  // where in the input's buffer the rows begin.
   absl::StatusOr<MatmulInput> Normed(const Norm& norm, const float* x, int64_t n_rows,
                                      const PackedMatrix& w, int64_t first = 0);
   absl::StatusOr<MatmulInput> Rounded(const float* x, int64_t stride, const PackedMatrix& w);
-  absl::StatusOr<MatmulInput> RoundedRows(const float* x, int64_t stride, int64_t n_rows,
+  absl::StatusOr<MatmulInput> RoundedRows(const TensorView<const float, 2>& x, RowSets sets,
                                           const PackedMatrix& w);
   // Whether ranks give the rows between the matrices of a block as the second one reads them, which
   // nobody else does then.
@@ -200,6 +202,9 @@ class Decoder final : public LanguageModel {
   absl::StatusOr<MatmulInput> GatherRounded(std::span<const int64_t> given, const float* own,
                                             const PackedMatrix& w);
   void FindLogitRows(const StepBatch& batch);  // of token_rows_
+  // The adapters of rows [first, first + n) of those that are computed at a time.
+  RowSets SetsOf(int64_t first, int64_t n) const;
+  RowSets LogitSetsOf(const StepBatch& batch);
   MatmulCall Product(const PackedMatrix& w, const std::vector<float>& bias,
                      const MatmulInput& x) const {
     return {*parts_.kernels, *parts_.executor, w, bias.empty() ? nullptr : bias.data(), x};
@@ -279,13 +284,17 @@ class Decoder final : public LanguageModel {
   int64_t first_logit_row_ = 0;     // of the piece at hand, among those of the step
   std::vector<SequenceRows> rows_;  // [n_sequences]
   std::vector<int64_t> row_pos_;    // [n_rows]
+  std::vector<int32_t> row_sets_;   // [n_rows] of adapters; empty: all rows have the first
   std::vector<KvView> views_;       // [n_sequences]
   Activations act_;
+  LowRankInputs low_rank_;
   std::vector<float> scratch_;  // the attention backend's
   std::vector<float> mass_;     // the sequences' tokens, one sequence after the other
   std::vector<ProbabilityRow> own_captures_;
   std::vector<std::vector<ProbabilityRow>> seen_rows_;  // [n_layers] of a piece
   std::vector<std::span<float>> masses_;                // [n_sequences][length], in mass_
+
+  std::vector<int32_t> logit_sets_;  // [n_logit_rows], as row_sets_
 
   // Of HeadLogits; empty where nobody calls it.
   std::vector<float> head_normed_;     // [n, width]

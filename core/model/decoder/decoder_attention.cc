@@ -181,9 +181,16 @@ absl::Status Decoder::MultiplyHeads(std::span<const MatrixPair> heads,
     }));
   }
   act_.calls.clear();
+  low_rank_.Begin(heads.size());
+  const RowSets sets = SetsOf(0, n_rows_);
+  const float* floats = x.data;
   for (const MatrixPair& head : heads) {
-    act_.calls.push_back(Product(head.*matrix, {}, {data, n_rows_, k, row_bytes}));
+    MatmulInput rows = {data, n_rows_, k, row_bytes};
+    NG_RETURN_IF_ERROR(
+        low_rank_.Add(head.*matrix, FloatRows(floats, n_rows_, k, x.stride), sets, &rows));
+    act_.calls.push_back(Product(head.*matrix, {}, rows));
     data += head_bytes;
+    floats += x.head_stride;
   }
   return Matmuls(act_.calls, act_.strips, [&](size_t h, const MatmulTile& tile) {
     float* const to = out.data + static_cast<int64_t>(h) * out.head_stride + tile.column;

@@ -88,6 +88,8 @@ absl::Status Decoder::MixtureBlock(const Block& block) {
                         mixture,
                         block.w,
                         ranks_.mixtures[static_cast<size_t>(spec.part)],
+                        low_rank_,
+                        SetsOf(first, n_rows),
                         parts_.link};
     if (Wants(Point::kRouter)) {
       call.look = [this, first](const TensorView<float, 2>& logits) {
@@ -120,6 +122,8 @@ absl::Status Decoder::StateBlock(int layer, const Block& block) {
 
 bool Decoder::GivesRounded(const Block& block, std::span<const int64_t> given, Point point) const {
   const InputType input = parts_.kernels->input[static_cast<size_t>(block.w.out.type())];
+  // Adapters read the rows as they are.
+  if (low_rank_.AddsTo(block.w.out)) return false;
   return !given.empty() && !Wants(point) && GivenAs(block.spec, input, given) != InputType::kF32;
 }
 

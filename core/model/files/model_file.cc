@@ -120,6 +120,12 @@ absl::StatusOr<std::vector<std::string>> FilesEndingIn(std::string_view suffix,
 // How a model in another form can run, to go behind an error about its folder; empty where there is
 // none.
 absl::StatusOr<std::string> WhatIsThereInstead(const std::string& folder) {
+  if (MayExist(folder + "/adapter_config.json")) {
+    return absl::StrCat(
+        " but adapter_config.json: it is an adapter, which its model runs with, as "
+        "model.adapters = ",
+        folder);
+  }
   NG_ASSIGN_OR_RETURN(const std::vector<std::string> ggufs, FilesEndingIn(".gguf", folder));
   if (!ggufs.empty()) {
     return absl::StrCat(" but ", absl::StrJoin(ggufs, ", "), "; set model.path to ",

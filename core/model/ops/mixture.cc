@@ -44,7 +44,11 @@ class MixtureRun {
     const float* const bias = call_.w.router_bias.empty() ? nullptr : call_.w.router_bias.data();
     TensorView<float, 2> logits(b_.logits.data(), {n_rows_, n_logits});
     logits.stride[0] = stride;
-    NG_RETURN_IF_ERROR(Matmul({call_.kernels, call_.executor, call_.w.router, bias, rows}, logits));
+    call_.low_rank.Begin(1);
+    MatmulInput input = rows;
+    NG_RETURN_IF_ERROR(call_.low_rank.Add(call_.w.router, rows, call_.sets, &input));
+    NG_RETURN_IF_ERROR(
+        Matmul({call_.kernels, call_.executor, call_.w.router, bias, input}, logits));
     if (call_.look) {
       logits.extent[1] = router.n_experts;
       NG_RETURN_IF_ERROR(call_.look(logits));
@@ -83,6 +87,12 @@ class MixtureRun {
       first += n_slots;
     }
     for (int32_t& expert : chosen) expert = ends[static_cast<size_t>(expert)]++;
+    if (!call_.sets.empty()) {
+      GrowTo(b_.slot_sets, n_routed_);
+      for (size_t i = 0; i < chosen.size(); ++i) {
+        b_.slot_sets[static_cast<size_t>(chosen[i])] = call_.sets[i / static_cast<size_t>(n_used_)];
+      }
+    }
     if (!call_.spec.has_shared()) return;
     b_.parts.push_back({&call_.part.spec.shared, &call_.w, n_routed_, n_rows_});
   }
@@ -91,8 +101,10 @@ class MixtureRun {
   absl::Status Activate() {
     NG_RETURN_IF_ERROR(GatherRows());
     b_.calls.clear();
+    call_.low_rank.Begin(b_.parts.size());
     for (const MixturePart& part : b_.parts) {
-      AddCall(part.weights->in, part.weights->in_bias, GatheredRows(part));
+      const float* const x = IsShared(call_, part) ? SharedRows() : SlotRows(part);
+      NG_RETURN_IF_ERROR(AddCall(part, &MatrixPair::in, GatheredRows(part), x));
     }
     float* const of_experts = OwnActivated(0);
     float* const of_shared = OwnActivated(1);
@@ -110,8 +122,9 @@ class MixtureRun {
   absl::Status Project() {
     NG_RETURN_IF_ERROR(RoundActivated());
     b_.calls.clear();
+    call_.low_rank.Begin(b_.parts.size());
     for (const MixturePart& part : b_.parts) {
-      AddCall(part.weights->out, part.weights->out_bias, RoundedRows(part));
+      NG_RETURN_IF_ERROR(AddCall(part, &MatrixPair::out, RoundedRows(part), ActivatedOf(part)));
     }
     return Matmuls(b_.calls, b_.strips, [&](size_t i, const MatmulTile& tile) {
       const int64_t first = b_.parts[i].first;
@@ -164,8 +177,29 @@ class MixtureRun {
     for (int64_t i = 0; i < own_width_; ++i) sum[i] = (first ? 0.0F : sum[i]) + weight * x[i];
   }
 
-  void AddCall(const PackedMatrix& w, const std::vector<float>& bias, const MatmulInput& x) {
+  // floats: the same rows as x before they were rounded.
+  absl::Status AddCall(const MixturePart& part, PackedMatrix MatrixPair::*matrix, MatmulInput x,
+                       const float* floats) {
+    const PackedMatrix& w = part.weights->*matrix;
+    RowSets sets = call_.sets;
+    if (!sets.empty() && !IsShared(call_, part)) {
+      sets = RowSets(b_.slot_sets).subspan(static_cast<size_t>(part.first));
+    }
+    NG_RETURN_IF_ERROR(call_.low_rank.Add(w, FloatRows(floats, x.n_rows, x.k), sets, &x));
+    const std::vector<float>& bias =
+        matrix == &MatrixPair::in ? part.weights->in_bias : part.weights->out_bias;
     b_.calls.push_back({call_.kernels, call_.executor, w, bias.empty() ? nullptr : bias.data(), x});
+    return absl::OkStatus();
+  }
+
+  // Whether adapters add to a matrix of an expert.
+  bool ExpertsAddTo(PackedMatrix MatrixPair::*matrix) const {
+    return std::ranges::any_of(call_.w.experts, [&](const MatrixPair& expert) {
+      return call_.low_rank.AddsTo(expert.*matrix);
+    });
+  }
+  const float* SlotRows(const MixturePart& part) const {
+    return b_.slot_rows.data() + (b_.slot_rows.empty() ? 0 : part.first * width_);
   }
 
   // What the shared feed-forward reads.
@@ -185,7 +219,11 @@ class MixtureRun {
   // `input`.
   void GiveRounded(const PackedMatrix& out, std::byte* input, CutRows* rows) const {
     const InputType type = call_.kernels.input[static_cast<size_t>(out.type())];
-    if (rows->counts.empty() || GivenAs({}, type, rows->counts) == InputType::kF32) return;
+    const auto added = [&] {  // which reads the rows as they are
+      return call_.low_rank.AddsTo(out) || ExpertsAddTo(&MatrixPair::out);
+    };
+    if (rows->counts.empty() || added()) return;
+    if (GivenAs({}, type, rows->counts) == InputType::kF32) return;
     rows->as = type;
     rows->whole = reinterpret_cast<float*>(input);
   }
@@ -227,6 +265,8 @@ class MixtureRun {
     const bool shared = call_.spec.has_shared();
     const auto prepare_shared = shared ? PrepareOf(call_.w.in) : nullptr;
     const int64_t shared_bytes = shared ? RowBytes(call_.w.in) : 0;
+    const bool kept = ExpertsAddTo(&MatrixPair::in);
+    if (kept) GrowTo(b_.slot_rows, n_routed_ * width_);
     const auto write = [&](const float* x, std::byte* to) {
       if (prepare == nullptr) {
         std::memcpy(to, x, static_cast<size_t>(row_bytes));
@@ -241,9 +281,13 @@ class MixtureRun {
       if (call_.spec.router.weighs_input) {
         WeighInput(row, x, [&](const float* weighed, int64_t slot) {
           write(weighed, b_.input.data() + slot * row_bytes);
+          if (kept) std::copy_n(weighed, width_, b_.slot_rows.data() + slot * width_);
         });
       } else {
         write(x, first);
+      }
+      for (int64_t i = 0; i < n_used_ && kept && !call_.spec.router.weighs_input; ++i) {
+        std::copy_n(x, width_, b_.slot_rows.data() + slots[i] * width_);
       }
       for (int64_t i = 1; i < n_used_ && !call_.spec.router.weighs_input; ++i) {
         std::memcpy(b_.input.data() + slots[i] * row_bytes, first, static_cast<size_t>(row_bytes));

@@ -10,6 +10,7 @@
 #include <functional>
 
 #include "core/kernels/kernel_table.h"
+#include "core/model/adapters/low_rank_inputs.h"
 #include "core/model/ranks/rank_link.h"
 #include "core/model/spec/model_spec.h"
 #include "core/model/step/step_sizes.h"
@@ -28,6 +29,8 @@ struct MixtureCall {
   const MixtureSpec& spec;
   const BlockWeights& w;
   const RankParts::Mixture& part;  // what of it this rank computes
+  LowRankInputs& low_rank;         // what adapters add
+  RowSets sets;                    // of the rows
   RankLink* link = nullptr;        // null: all
   // Is shown the router's logits, [n_rows, n_experts], before they are scores; empty: nobody is.
   std::function<absl::Status(const TensorView<float, 2>& logits)> look = {};

@@ -23,6 +23,7 @@ struct StepSequence {
   std::span<const int32_t> tokens;  // new ones, at positions start_pos...
   int64_t n_logit_rows = 1;         // logits of the last so many of them
   int request = -1;                 // TokenRow::request
+  int32_t adapters = 0;             // which of the run's sets of adapters
 };
 
 // Looks into a step while it runs, on the engine's thread. Every hook is optional.

@@ -77,6 +77,8 @@ struct MixtureBuffers {
   std::vector<int32_t> ends;       // [n_experts]: of the slots of each
   std::vector<float> activated;    // [slots, the expert's width], then [n_rows, the shared one's]
   std::vector<float> outputs;      // [n_slots, width]
+  std::vector<float> slot_rows;    // [n_slots, width]: what experts read, for adapters; else empty
+  std::vector<int32_t> slot_sets;  // [n_slots]: the row's adapters, where rows have different ones
   std::vector<float> strips;       // the matmuls' scratch
   std::vector<std::byte> input;    // of each slot, rounded for a matmul
   std::vector<MixturePart> parts;  // with room for all

@@ -376,6 +376,7 @@ absl::Status Fill(const EngineOptions& options, PlannedRank planned, Assembly& a
   }
   NG_ASSIGN_OR_RETURN(assembly.model, std::move(model));
   if (!named.sampling.values.empty()) assembly.model.sampling = named.sampling;
+  NG_ASSIGN_OR_RETURN(assembly.adapters, OpenAdapters(config, keys, &assembly.model));
   NG_RETURN_IF_ERROR(ChooseLength(config, &assembly.model));
   NG_RETURN_IF_ERROR(assembly.FindGroup(options.plan_ranks, planned));
   if (!assembly.model.sampling.values.empty()) {
@@ -480,8 +481,10 @@ absl::Status ChangeConfig(std::span<const std::string> overrides, Assembly& asse
 }
 
 bool Assembly::ReadsInStep(const RunNeeds& needs) const {
-  // A hash is of all weights, other ranks and the head of a probe want all of them before a step.
-  const bool wants_all = needs.snapshots || needs.identity || link != nullptr || !probes->empty();
+  // A hash is of all weights; other ranks, the head of a probe and adapters want all of them before
+  // a step.
+  const bool wants_all = needs.snapshots || needs.identity || link != nullptr || !probes->empty() ||
+                         !adapters.Sets().empty();
   return needs.read_in_step && config().Text("model.load") == "with_prompt" && !packed &&
          !wants_all;
 }

@@ -13,6 +13,7 @@
 
 #include "core/base/warnings.h"
 #include "core/config/config.h"
+#include "core/model/adapters/open_adapters.h"
 #include "core/model/files/model_file.h"
 #include "core/model/load/packed_weights.h"
 #include "core/model/ops/state_store.h"
@@ -109,7 +110,8 @@ struct Assembly {
   // Of the ranks that compute a step together, where these are not all; null: all, or this one.
   std::unique_ptr<Fabric> group_fabric;
   std::unique_ptr<RankLink> group_link;
-  ModelFile model;
+  RunAdapters adapters;
+  ModelFile model;  // which reads some tensors of adapters
   // Where this rank has some of its layers.
   LayerSplit own_layers;
   std::optional<WholeModel> whole;

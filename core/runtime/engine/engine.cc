@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "core/base/hash.h"
 #include "core/model/load/load_weights.h"
 #include "core/runtime/engine/engine_run.h"
 #include "core/runtime/groups/dealt_run.h"
@@ -189,6 +190,7 @@ absl::Status Engine::State::HashAllLayers() {
     NG_ASSIGN_OR_RETURN(weights_hash,
                         HashOfAllLayers(*assembly->whole, row_hashes, *assembly->model.source,
                                         *assembly->StepLink()));
+    weights_hash = WithAdapters(*weights_hash);
     row_hashes.clear();
     return absl::OkStatus();
   });
@@ -231,6 +233,7 @@ absl::Status Engine::State::LoadOwn(const RunNeeds& asked) {
     state.edited.clear();
     state.decoder.reset();
     state.loader.reset();
+    state.adapters.clear();
     state.snapshots.reset();
     state.weights_hash.reset();
     state.cache.reset();
@@ -246,6 +249,7 @@ absl::Status Engine::State::LoadOwn(const RunNeeds& asked) {
     state.row_hashes.clear();
     if (assembly.whole && load.hash) load.row_hashes = &state.row_hashes;
     NG_ASSIGN_OR_RETURN(ModelWeights weights, state.ReadWeights(load, plan.read_in_step));
+    NG_RETURN_IF_ERROR(state.ReadAdapters(&weights));
     if (load.hash) state.weights_hash = weights.hash;
     if (needs.snapshots) {
       state.snapshots = std::make_unique<CacheSnapshots>(
@@ -262,6 +266,7 @@ absl::Status Engine::State::LoadOwn(const RunNeeds& asked) {
     parts.states = &state.states;
     parts.link = assembly.StepLink();
     parts.loader = state.loader.get();
+    parts.adapters = state.adapters;
     parts.pieces = static_cast<int>(assembly.config().Int("fabric.pieces"));
     parts.max_tokens = spec.max_tokens;
     state.decoder = std::make_unique<Decoder>(assembly.model.spec, std::move(weights),
@@ -289,6 +294,22 @@ absl::StatusOr<ModelWeights> Engine::State::ReadWeights(const LoadWeightsOptions
   if (!in_step) return LoadWeights(assembly->model, load);
   loader = std::make_unique<LayerLoader>(assembly->model, load);
   return loader->Begin();
+}
+
+absl::Status Engine::State::ReadAdapters(ModelWeights* weights) {
+  for (const std::vector<const ScaledAdapter*>& set : assembly->adapters.Sets()) {
+    NG_ASSIGN_OR_RETURN(AdapterWeights read,
+                        LoadAdapters(set, assembly->model, *weights, *assembly->executor));
+    adapters.push_back(std::move(read));
+  }
+  weights->hash = WithAdapters(weights->hash);
+  return absl::OkStatus();
+}
+
+uint64_t Engine::State::WithAdapters(uint64_t hash) const {
+  if (assembly->adapters.always.empty()) return hash;
+  const uint64_t added = adapters.front().hash();
+  return HashOf(std::as_bytes(std::span(&added, 1)), hash);
 }
 
 absl::Status Engine::Set(std::span<const std::string> overrides) {

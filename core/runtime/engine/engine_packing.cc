@@ -2,6 +2,7 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "core/model/load/load_weights.h"
 #include "core/model/load/packed_weights.h"
 #include "core/runtime/engine/engine_state.h"
 #include "core/runtime/plan/planned_run.h"
@@ -39,6 +40,12 @@ absl::Status Engine::PackWeights(const std::string& path) const {
     }
     if (assembly.model.random_weights)
       return UsageError("random weights have no files to be packed");
+    if (!assembly.adapters.always.empty()) {
+      return UsageError(absl::StrCat(config.Describe("model.adapters"), " = ",
+                                     config.Text("model.adapters"),
+                                     ": a packed file holds the model alone; leave them out here, "
+                                     "and give them to the run"));
+    }
     NG_ASSIGN_OR_RETURN(ModelWeights weights, LoadOwn(assembly, state_->HowToLoad()));
     return WritePackedWeights(
         path, {config.Text("model.path"), config.Text("model.weights"), assembly.model, weights},

@@ -19,6 +19,7 @@ GenerateSettings Engine::State::Settings() const {
   settings.prefill_chunk = step_tokens > 0 ? step_tokens : config.Int("run.prefill_chunk");
   settings.context = assembly->ContextTokens();
   settings.max_sequences = max_sequences;
+  settings.adapters = assembly->adapters.names;
   settings.load_s = load_s;
   settings.stop = assembly->StepStop();
   settings.progress = options.progress;

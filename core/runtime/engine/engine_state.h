@@ -76,6 +76,10 @@ struct Engine::State {
   absl::StatusOr<StepLogits> Feed();
   // All weights, or those that no step reads (`loader`).
   absl::StatusOr<ModelWeights> ReadWeights(const LoadWeightsOptions& load, bool in_step);
+  // Reads the adapters, if there are any, for these weights.
+  absl::Status ReadAdapters(ModelWeights* weights);
+  // The hash of the model's weights together with that of the adapters of all requests.
+  uint64_t WithAdapters(uint64_t hash) const;
   // Tells the probes that the run has ended.
   absl::Status EndRun(bool failed);
   absl::StatusOr<std::vector<IdentityField>> Identity() const;  // as Engine's
@@ -87,6 +91,9 @@ struct Engine::State {
   std::unique_ptr<CacheGroups> cache;
   StateStore states;
   std::unique_ptr<LayerLoader> loader;  // null: Load has read all weights
+  // The run's adapters, then for each that requests may name the run's with it; empty: there are
+  // none.
+  std::vector<AdapterWeights> adapters;
   std::unique_ptr<Decoder> decoder;
   std::unique_ptr<Speculation> speculation;   // null: no drafts
   std::unique_ptr<CacheSnapshots> snapshots;  // null: Load was not asked for them

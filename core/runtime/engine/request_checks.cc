@@ -145,6 +145,24 @@ absl::Status CheckAsked(const ModelShape& shape, const GenerateRequest& request)
   return absl::OkStatus();
 }
 
+// The adapter that a request names.
+absl::Status CheckAdapter(const RunAdapters& adapters, const GenerateRequest& request) {
+  const std::string& name = request.adapter;
+  if (name.empty()) return absl::OkStatus();
+  if (std::ranges::count(adapters.names, name) == 0) {
+    return UsageError(absl::StrCat(
+        "a request's adapter = ", name, ", model.named_adapters has ",
+        adapters.names.empty() ? std::string("none") : absl::StrJoin(adapters.names, ", ")));
+  }
+  // Who reads a snapshot knows nothing of it.
+  for (const std::string* const path : {&request.load_cache, &request.save_cache}) {
+    if (path->empty()) continue;
+    return UsageError(
+        absl::StrCat("a request with an adapter of its own has no snapshot: ", *path));
+  }
+  return absl::OkStatus();
+}
+
 absl::Status CheckRequest(const Assembly& assembly, const GenerateRequest& request) {
   NG_RETURN_IF_ERROR(CheckPrompt(assembly.model.spec.shape, request.prompt_ids));
   const int64_t prompt_len = std::ssize(request.prompt_ids);
@@ -153,6 +171,7 @@ absl::Status CheckRequest(const Assembly& assembly, const GenerateRequest& reque
                                    prompt_len, " tokens, must be in [0, ", prompt_len - 1, "]"));
   }
   NG_RETURN_IF_ERROR(CheckAsked(assembly.model.spec.shape, request));
+  NG_RETURN_IF_ERROR(CheckAdapter(assembly.adapters, request));
   NG_RETURN_IF_ERROR(CheckCaps(assembly, request));
   return CheckSnapshots(assembly, request);
 }

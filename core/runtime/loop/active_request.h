@@ -43,6 +43,7 @@ struct ActiveRequest {
   bool owns_sequence = false;  // it was opened for this request, and is closed with it
   int64_t max_new_tokens = 0;
   int64_t n_answered = 0;      // of its request
+  int32_t adapters = 0;        // StepSequence::adapters
   int64_t room = 0;            // the most ids that the sequence can hold
   int64_t first = 0;           // the index of the id at its position 0
   int64_t n_shared = 0;        // ids that its sequence began with

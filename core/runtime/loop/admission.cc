@@ -18,12 +18,19 @@ bool HasSnapshot(const GenerateRequest& request) {
 bool GenerateLoop::Shares(const GenerateRequest& request) const {
   // Rows that are looked at must be computed.
   if (!settings_.use_cache || KeepsPrompt() || request.prompt_top_logprobs >= 0) return false;
+  if (!request.adapter.empty()) return false;  // others have other weights
   // Others have computed theirs without these edits, or with edits for another request.
   if (probes_ != nullptr && probes_->edits()) return false;
   // Beyond the context every id gets another position.
   const auto prompt_len = static_cast<int64_t>(request.prompt_ids.size());
   return !request.sequence.has_value() && prompt_len <= settings_.context &&
          request.max_new_tokens <= settings_.context - prompt_len;
+}
+
+int32_t GenerateLoop::SetOf(const std::string& adapter) const {
+  if (adapter.empty()) return 0;
+  const auto found = std::ranges::find(settings_.adapters, adapter);
+  return static_cast<int32_t>(1 + (found - settings_.adapters.begin()));
 }
 
 bool GenerateLoop::WillBeShared(const GenerateRequest& request) const {
@@ -78,6 +85,7 @@ absl::Status GenerateLoop::Admit() {
     active.added = added;
     active.max_new_tokens = std::max<int64_t>(0, added.request->max_new_tokens);
     active.n_answered = added.request->n_answered;
+    active.adapters = SetOf(added.request->adapter);
     active.admitted = GenerateClock::now();
     active_.reserve(active_.size() + 1);  // so that nothing that is open is lost
     const absl::Status opened = OpenSequence(active);

@@ -201,6 +201,7 @@ absl::Status GenerateLoop::Step() {
       sequence.n_logit_rows = fed.end - fed.begin;
     }
     sequence.request = active.index();
+    sequence.adapters = active.adapters;
     step_sequences_.push_back(sequence);
     fed_.push_back(fed);
     if (points_ == nullptr) continue;

@@ -72,6 +72,8 @@ class GenerateLoop {
   static absl::Status OpenStages(const ActiveRequest& active);
   // Whether the request's keys and values may come from others, and others have its.
   bool Shares(const GenerateRequest& request) const;
+  // The run's set of adapters that has this one. REQUIRES: it is there, or no name.
+  int32_t SetOf(const std::string& adapter) const;
   // Whether there is nothing to compute for it.
   bool ComesBack(const GenerateRequest& request) const;
   // An active request is about to compute what the request would have for nothing afterwards.

@@ -180,7 +180,8 @@ absl::Status GenerateLoop::NotFinite(ActiveRequest& active) {
   if (options_.on_failed) return NumericError(message);
   // The same ids once more, in one piece and with a look at every layer.
   NonFiniteFinder finder;
-  const StepSequence again{active.sequence, 0, active.held_ids(), 1, active.index()};
+  const StepSequence again{active.sequence, 0, active.held_ids(), 1, active.index(),
+                           active.adapters};
   StepBatch batch;
   batch.sequences = {&again, 1};
   ObserverList observers;

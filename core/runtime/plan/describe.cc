@@ -125,6 +125,18 @@ std::string UseText(const ProbeUse& use) {
   return text;
 }
 
+void AppendAdapters(const RunAdapters& adapters, std::string* out) {
+  const auto append = [&](const std::string& what, const ScaledAdapter& adapter) {
+    absl::StrAppend(out, "  ", what, adapter.file.path, ", scale ", adapter.scale, ", adds to ",
+                    adapter.file.pairs.size(), " tensors, replaces ", adapter.file.replaced.size(),
+                    "\n");
+  };
+  for (const ScaledAdapter& adapter : adapters.always) append("adapter ", adapter);
+  for (size_t i = 0; i < adapters.named.size(); ++i) {
+    append(absl::StrCat("adapter ", adapters.names[i], " of requests, "), adapters.named[i]);
+  }
+}
+
 }  // namespace
 
 std::string DescribeRun(const Assembly& assembly, const RunPlan& plan, DescribeDetail detail) {
@@ -174,6 +186,7 @@ std::string DescribeRun(const Assembly& assembly, const RunPlan& plan, DescribeD
                   ", weights held as ", HeldAs(assembly.weight_types),
                   assembly.packed ? ", mapped from " + assembly.packed->path() : "", "\n  ",
                   Blocks(assembly), "\n");
+  AppendAdapters(assembly.adapters, &out);
   AppendTensors(assembly.model, detail, &out);
   absl::StrAppend(&out, "tokenizer ",
                   assembly.tokenizer == nullptr ? "none" : assembly.tokenizer_path,
@@ -185,6 +198,7 @@ std::string DescribeRun(const Assembly& assembly, const RunPlan& plan, DescribeD
                   plan.cache.bytes,
                   plan.state_bytes > 0 ? absl::StrCat(", states ", plan.state_bytes) : "",
                   plan.drafter_bytes > 0 ? absl::StrCat(", drafter ", plan.drafter_bytes) : "",
+                  plan.adapter_bytes > 0 ? absl::StrCat(", adapters ", plan.adapter_bytes) : "",
                   ", activations ", plan.activation_bytes, ", reading ", plan.load_scratch_bytes,
                   plan.read_in_step ? " in the first step" : "", "\n  needed ", plan.needed_bytes(),
                   ", available ", plan.available_bytes, "\n");

@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "core/config/cache_codecs.h"
+#include "core/model/load/file_types.h"
 
 namespace ng {
 namespace {

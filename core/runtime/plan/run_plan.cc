@@ -97,8 +97,9 @@ int64_t MassBytes(const CacheSpec& spec) {
 int64_t RunPlan::needed_bytes() const {
   const int64_t of_steps = SaturatingAdd(
       SaturatingAdd(cache.bytes, SaturatingAdd(state_bytes, drafter_bytes)), activation_bytes);
-  return SaturatingAdd(weights.bytes(), read_in_step ? SaturatingAdd(load_scratch_bytes, of_steps)
-                                                     : std::max(load_scratch_bytes, of_steps));
+  const int64_t held = SaturatingAdd(weights.bytes(), adapter_bytes);
+  return SaturatingAdd(held, read_in_step ? SaturatingAdd(load_scratch_bytes, of_steps)
+                                          : std::max(load_scratch_bytes, of_steps));
 }
 
 std::string HeldLine(const HeldLayers& layers) {
@@ -122,6 +123,7 @@ absl::Status CheckMemory(const RunPlan& plan) {
       plan.cache.bytes,
       plan.state_bytes > 0 ? absl::StrCat(", states ", plan.state_bytes) : std::string(),
       plan.drafter_bytes > 0 ? absl::StrCat(", drafter ", plan.drafter_bytes) : std::string(),
+      plan.adapter_bytes > 0 ? absl::StrCat(", adapters ", plan.adapter_bytes) : std::string(),
       ", activations ", plan.activation_bytes, plan.read_in_step ? ", " : ", or ", "reading ",
       plan.load_scratch_bytes, "), ", plan.available_bytes, " are available",
       plan.remedy.empty() ? "" : "; ", plan.remedy));
@@ -139,6 +141,9 @@ absl::StatusOr<RunPlan> PlanWith(const Assembly& assembly, const RunNeeds& needs
   plan.codec_k = spec.codec_k;
   plan.codec_v = spec.codec_v;
   plan.weights = SizesOf(model, choices.weights);
+  for (const std::vector<const ScaledAdapter*>& set : assembly.adapters.Sets()) {
+    plan.adapter_bytes = SaturatingAdd(plan.adapter_bytes, AdapterBytes(set, assembly.model));
+  }
   NG_ASSIGN_OR_RETURN(RunCachePlan cache, assembly.PlanCacheFor(spec));
   plan.cache = std::move(cache.stores);
   if (assembly.HoldsWindows(spec)) {

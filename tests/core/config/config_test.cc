@@ -36,6 +36,8 @@ TEST(CoreConfigKeys, AreTheDocumentedOnesWithTheirDefaults) {
   const std::vector<std::pair<std::string, std::string>> expected = {
       {"model.path", ""},
       {"model.folders", ""},
+      {"model.adapters", ""},
+      {"model.named_adapters", ""},
       {"model.weights", "auto"},
       {"model.packed", ""},
       {"model.load", "with_prompt"},
@@ -255,6 +257,18 @@ TEST(ConfigPaths, OfPluginsRefuseWhatTheListCannotHold) {
             "without ':' and ','");
 }
 
+TEST(ConfigPaths, MayHaveScalesAndNames) {
+  EXPECT_EQ(Built("[model]\nadapters = mine:0.5, /opt/a ,b:-2\n").Text("model.adapters"),
+            "/etc/mine:0.5,/opt/a,/etc/b:-2");
+  EXPECT_EQ(Built("[model]\nnamed_adapters = x=mine:0.5,y=/opt/a\n").Text("model.named_adapters"),
+            "x=/etc/mine:0.5,y=/opt/a");
+  EXPECT_THAT(BuildError("[model]\nadapters = a,,b\n"),
+              StartsWith("/etc/demo.ini:2: model.adapters = a,,b, must not have an empty path"));
+  EXPECT_THAT(BuildError("[model]\nadapters = :0.5\n"), HasSubstr("must not have an empty path"));
+  EXPECT_THAT(BuildError("[model]\nnamed_adapters = a\n"),
+              HasSubstr("must have a name and '=' before each path"));
+}
+
 TEST(LookupEarly, LayersAsBuildDoes) {
   const auto entries = ParseIni("[sampler]\nchain = greedy\n[plugins]\npath = p\n", "/etc/d.ini");
   ASSERT_TRUE(entries.ok());
@@ -361,7 +375,8 @@ TEST(CoreKeys, OnFullIsAChoiceOfTwo) {
 
 TEST(ConfigText, PrintsEverySectionOnceWithPluginOptionsInIt) {
   const std::string ini = Built("[run]\nstop_ids =\nsystem = \"a # b\"\n").ToIni();
-  EXPECT_THAT(ini, StartsWith("[model]\npath =\nfolders =\nweights = auto\npacked =\nload = "
+  EXPECT_THAT(ini, StartsWith("[model]\npath =\nfolders =\nadapters =\nnamed_adapters =\nweights = "
+                              "auto\npacked =\nload = "
                               "with_prompt\nstrict = false\nignore_keys =\n\n"
                               "[tokenizer]\n"));
   EXPECT_THAT(ini,

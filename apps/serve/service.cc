@@ -184,9 +184,9 @@ void Service::ShowMetrics(const std::shared_ptr<Exchange>& exchange) {
                    .body = MetricsText(metrics_, host_.session.counts(), host_.server.counts())});
 }
 
-Json Service::ModelJson() const {
+Json Service::ModelJson(const std::string& name) const {
   Json model = Json::object();
-  model["id"] = host_.settings.model;
+  model["id"] = name;
   model["object"] = "model";
   model["created"] = created_;
   model["owned_by"] = "ng";
@@ -202,12 +202,12 @@ void Service::Models(const std::shared_ptr<Exchange>& exchange) {
     if (auto error = CheckModel(name, host_.settings)) {
       return exchange->Reply(ErrorReply(*error));
     }
-    return exchange->Reply({.body = JsonText(ModelJson()) + "\n"});
+    return exchange->Reply({.body = JsonText(ModelJson(name)) + "\n"});
   }
   Json json = Json::object();
   json["object"] = "list";
   json["data"] = Json::array();
-  json["data"].push_back(ModelJson());
+  for (const std::string& name : host_.settings.models) json["data"].push_back(ModelJson(name));
   exchange->Reply({.body = JsonText(json) + "\n"});
 }
 

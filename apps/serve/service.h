@@ -74,7 +74,7 @@ class Service {
   static HttpReply Refused(const Exchange& exchange, const ApiError& error) {
     return ErrorReply(error, ErrorStyleOf(exchange.request().path));
   }
-  Json ModelJson() const;
+  Json ModelJson(const std::string& name) const;
   // Names what was passed over in a request, each field once.
   void NoteInert(const std::vector<std::string>& fields);
   // What a sampler's stage says of a request. Thread: the session's.

@@ -27,6 +27,10 @@ bool CanBeInHeader(const std::string& key) {
 
 }  // namespace
 
+std::string AdapterIn(const std::string& model, const Settings& settings) {
+  return model == settings.model ? std::string() : model.substr(settings.model.size() + 1);
+}
+
 absl::StatusOr<Settings> ReadSettings(const Config& config) {
   Settings settings;
   const std::string& host = config.Text("serve.host");
@@ -55,6 +59,11 @@ absl::StatusOr<Settings> ReadSettings(const Config& config) {
     settings.names.push_back(absl::AsciiStrToLower(name));
   }
   settings.model = ModelName(config);
+  settings.models = {settings.model};
+  for (const std::string& adapter : config.Names("model.named_adapters")) {
+    settings.models.push_back(
+        absl::StrCat(settings.model, ":", adapter.substr(0, adapter.find('='))));
+  }
   settings.max_queued = static_cast<int>(config.Int("serve.max_queued"));
   const std::string& log = config.Text("serve.log");
   const bool shown = log == "auto" ? isatty(STDERR_FILENO) != 0 : log != "off";

@@ -20,6 +20,9 @@ struct Settings {
   std::string key;                 // empty: none is asked for
   std::vector<std::string> names;  // of this machine, in lower case
   std::string model;               // its name in requests
+  // What requests may name: the model, and with each adapter of model.named_adapters
+  // "MODEL:ADAPTER".
+  std::vector<std::string> models;
   HttpLimits http;
   int max_queued = 0;
   std::chrono::seconds answer{};  // 0: no limit
@@ -36,6 +39,9 @@ struct Settings {
   int64_t weight_bytes = 0;
   std::string weights;
 };
+
+// The adapter in one of Settings::models; empty: none.
+std::string AdapterIn(const std::string& model, const Settings& settings);
 
 // Errors: UsageError for a host that is no address, or that others reach while no key is set.
 absl::StatusOr<Settings> ReadSettings(const Config& config);

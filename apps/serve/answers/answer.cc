@@ -49,7 +49,7 @@ Answer::Answer(const AnswerHost& host, AskedOnce asked, AnswerPlan plan)
   AnswerHead head = {.kind = plan_.kind,
                      .id = name_,
                      .created = static_cast<int64_t>(std::time(nullptr)),
-                     .model = host.settings.model};
+                     .model = plan_.fields.model};
   form_ = form.make(std::move(head),
                     {.include_usage = plan_.fields.include_usage, .said = std::move(plan_.said)});
   for (size_t i = 0; i < plan_.n_choices(); ++i) {
@@ -67,6 +67,7 @@ GenerateRequest Answer::RequestOf(size_t index) const {
   request.prompt_ids = PromptOf(index).ids;
   request.max_new_tokens = plan_.max_new_tokens;
   request.settings = plan_.settings;
+  request.adapter = AdapterIn(plan_.fields.model, host_.settings);
   request.draw = static_cast<int64_t>(index);
   if (plan_.fields.logprobs) request.top_logprobs = plan_.fields.top_logprobs;
   if (plan_.fields.logprobs && plan_.echo) {

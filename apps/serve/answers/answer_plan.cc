@@ -7,6 +7,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
 #include "apps/common/answer_room.h"
 #include "apps/serve/answers/call_form.h"
@@ -215,9 +216,10 @@ Parsed<AnswerPlan> PlannedChat(AnswerKind kind, Request request, const PlanParts
 }  // namespace
 
 std::optional<ApiError> CheckModel(const std::string& model, const Settings& settings) {
-  if (model == settings.model) return std::nullopt;
+  if (std::ranges::count(settings.models, model) > 0) return std::nullopt;
   return ApiError{.status = kNotFound,
-                  .message = absl::StrCat("model = ", model, ", must be ", settings.model),
+                  .message = absl::StrCat("model = ", model, ", must be ",
+                                          absl::StrJoin(settings.models, " or ")),
                   .param = "model",
                   .code = "model_not_found"};
 }
@@ -252,7 +254,7 @@ Parsed<AnswerPlan> PlanAnswer(AnswerKind kind, const std::string& body, const Pl
   if (request.asks_nothing) {
     if (auto error = CheckModel(request.answer.model, parts.settings)) return *error;
     AnswerPlan plan = PlanOf(kind, &request);
-    plan.at_once = OllamaLoadedJson(kind, parts.settings.model);
+    plan.at_once = OllamaLoadedJson(kind, plan.fields.model);
     return plan;
   }
   // Where there is no template a prompt is all there is.

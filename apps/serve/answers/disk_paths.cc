@@ -15,6 +15,13 @@ DiskPaths::DiskPaths(const Config& config) {
       Add(text);
     } else if (item.declared.form == ConfigForm::kPathList) {
       for (const std::string& path : config.Names(item.declared.key)) Add(path);
+    } else if (item.declared.form == ConfigForm::kPathsWithScales ||
+               item.declared.form == ConfigForm::kNamedPathsWithScales) {
+      for (const std::string& item_text : config.Names(item.declared.key)) {
+        const size_t name = item_text.find("=/");  // an absolute path follows a name
+        const std::string path = name == std::string::npos ? item_text : item_text.substr(name + 1);
+        Add(path.substr(0, path.rfind(':')));
+      }
     }
   }
 }

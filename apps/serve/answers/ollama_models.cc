@@ -41,11 +41,10 @@ Json DetailsJson(const PlanParts& parts) {
 }
 
 // A name for what is served, as long as clients expect one: 64 hexadecimal digits.
-std::string DigestOf(const PlanParts& parts) {
+std::string DigestOf(const std::string& name, const PlanParts& parts) {
   constexpr int kPieces = 4;
-  const std::string told =
-      absl::StrCat(parts.settings.model, "\n", std::string(parts.engine.family()), "\n",
-                   parts.settings.weight_bytes, "\n", parts.settings.weights);
+  const std::string told = absl::StrCat(name, "\n", std::string(parts.engine.family()), "\n",
+                                        parts.settings.weight_bytes, "\n", parts.settings.weights);
   uint64_t hash = 0xCBF29CE484222325;  // FNV-1a
   std::string digest;
   for (int i = 0; i < kPieces; ++i) {
@@ -55,20 +54,25 @@ std::string DigestOf(const PlanParts& parts) {
   return digest;
 }
 
-Json TagJson(const PlanParts& parts) {
+Json TagJson(const std::string& name, const PlanParts& parts) {
   Json model = Json::object();
-  model["name"] = parts.settings.model;
-  model["model"] = parts.settings.model;
+  model["name"] = name;
+  model["model"] = name;
   model["size"] = parts.settings.weight_bytes;
-  model["digest"] = DigestOf(parts);
+  model["digest"] = DigestOf(name, parts);
   model["details"] = DetailsJson(parts);
   return model;
 }
 
-Json OnlyOne(Json model) {
+// Each of the server's models, with what is added to it.
+Json EachModel(const PlanParts& parts, const Json& added) {
   Json json = Json::object();
   json["models"] = Json::array();
-  json["models"].push_back(std::move(model));
+  for (const std::string& name : parts.settings.models) {
+    Json model = TagJson(name, parts);
+    model.update(added);
+    json["models"].push_back(std::move(model));
+  }
   return json;
 }
 
@@ -85,18 +89,18 @@ bool CanReadThoughts(const Engine& engine) {
 }  // namespace
 
 Json OllamaTags(const PlanParts& parts) {
-  Json model = TagJson(parts);
+  Json model = Json::object();
   model["modified_at"] = ModifiedAt(parts.engine.config());
-  return OnlyOne(std::move(model));
+  return EachModel(parts, model);
 }
 
 Json OllamaRunning(const PlanParts& parts) {
   constexpr const char* kNever = "9999-12-31T23:59:59Z";  // it stays as long as the server
-  Json model = TagJson(parts);
+  Json model = Json::object();
   model["expires_at"] = kNever;
   model["size_vram"] = 0;
   model["context_length"] = parts.max_tokens;
-  return OnlyOne(std::move(model));
+  return EachModel(parts, model);
 }
 
 Parsed<Json> OllamaShow(const std::string& body, const PlanParts& parts) {

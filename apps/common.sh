@@ -2,10 +2,12 @@
 # Sourced by apps/quickstart.sh, tests/run.sh and .ci/run: the packages of Debian 12 and 13, and one
 # way to configure and build.
 
+# libcurl and OpenSSL's hashes are for ng-fetch alone.
 ng_build_packages=(
   g++ cmake ninja-build
   libabsl-dev libboost-dev libboost-program-options-dev libtbb-dev
   nlohmann-json3-dev libicu-dev libpcre2-dev libsentencepiece-dev librandom123-dev libxxhash-dev
+  libcurl4-openssl-dev libssl-dev
 )
 # OpenMPI is for the fabric mpi, which is built and tested where it is.
 # pybind11 and Python's headers are for apps/python, which is built where they are; NumPy is what it

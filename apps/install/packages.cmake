@@ -85,8 +85,8 @@ set(CPACK_COMPONENT_PROGRAMS_DESCRIPTION
     "run, measure and compare decoder-only transformers
 ng-run answers prompts and shows what happens inside a model; ng-serve answers
 clients of OpenAI's API; ng-bench, ng-plan, ng-eval and ng-diff measure and
-compare configs; ng-tokenize shows token ids; ng-pack makes starts quick;
-ng-conform checks plugins.
+compare configs; ng-fetch brings models from a hub; ng-tokenize shows token
+ids; ng-pack makes starts quick; ng-conform checks plugins.
 .
 A small model to try it with is in /usr/share/ng.")
 set(CPACK_DEBIAN_PROGRAMS_PACKAGE_SECTION science)

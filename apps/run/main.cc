@@ -28,6 +28,7 @@
 #include "apps/run/habits.h"
 #include "apps/run/list_models.h"
 #include "apps/run/list_plugins.h"
+#include "apps/run/offer_fetch.h"
 #include "apps/run/outputs.h"
 #include "apps/run/ranks.h"
 #include "apps/run/replay.h"
@@ -420,7 +421,9 @@ absl::Status Do(const CommandLine& line, EngineOptions options, ProgressBar& bar
     options.overrides = std::move(overrides);
   }
   const std::optional<absl::Status> informed = Inform(line, options);
-  return informed ? *informed : Run(line, options, inputs, std::move(record), bar);
+  if (informed) return *informed;
+  if (!line.dry_run) NG_RETURN_IF_ERROR(OfferToFetch(options));
+  return Run(line, options, inputs, std::move(record), bar);
 }
 
 int Main(int argc, const char* const* argv) {

@@ -43,6 +43,28 @@ std::vector<NamedModel> FindNamedModels(const Config& config);
 // broken.
 absl::StatusOr<std::string> PathOfModel(const std::string& text);
 
+// A name of Hugging Face's hub, and its parts: ORG/NAME[@REVISION][:TAG].
+struct HubName {
+  std::string repository;  // "Qwen/Qwen3-0.6B"
+  std::string revision;    // a branch, a tag or a commit; empty: not said
+  std::string tag;         // "Q4_K_M", or a file; empty: not said
+};
+// Errors: UsageError: no repository can have this name.
+absl::StatusOr<HubName> ParseHubName(const std::string& name);
+
+// A model that is one GGUF file of a repository, or several.
+struct HubGguf {
+  std::string tag;                 // that tells it from the others
+  std::vector<std::string> files;  // paths in the repository, in order
+  std::string missing;             // a file of it that is not there; empty: none
+};
+// Those among the files of a repository, of which a name with `tag` can mean each; an empty tag can
+// mean all.
+std::vector<HubGguf> GgufsOfHub(const std::vector<std::string>& paths, const std::string& tag);
+
+// Hugging Face's cache on this machine; empty where the environment says nothing of a home.
+std::string HubCacheFolder();
+
 }  // namespace ng
 #pragma GCC visibility pop
 

@@ -24,28 +24,11 @@ namespace fs = std::filesystem;
 
 constexpr const char* kIndex = "model.safetensors.index.json";
 
-// The number of a file among those that hold one model, "-00001-of-00003".
-struct Part {
-  int64_t number = 1;
-  int64_t count = 1;
-  std::string stem;  // what stands before
-};
-
 std::optional<int64_t> Digits(std::string_view text) {
   int64_t value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
   return value;
-}
-
-Part PartOf(const std::string& stem) {
-  constexpr size_t kEnding = 15;
-  if (stem.size() <= kEnding) return {.stem = stem};
-  const std::string_view ending = std::string_view(stem).substr(stem.size() - kEnding);
-  const std::optional<int64_t> number = Digits(ending.substr(1, 5));
-  const std::optional<int64_t> count = Digits(ending.substr(10));
-  if (ending[0] != '-' || ending.substr(6, 4) != "-of-" || !number || !count) return {.stem = stem};
-  return {*number, *count, stem.substr(0, stem.size() - kEnding)};
 }
 
 // Adds the file's size to the model; a fault where there is nothing.
@@ -67,7 +50,8 @@ void AddFile(const fs::path& path, FoundModel* model) {
 }
 
 // Every file of a model in parts, of which this is one.
-void AddParts(const fs::path& folder, const Part& part, const char* ending, FoundModel* model) {
+void AddParts(const fs::path& folder, const ModelPart& part, const char* ending,
+              FoundModel* model) {
   constexpr int64_t kMostParts = 10000;
   for (int64_t i = 1; i <= std::min(part.count, kMostParts); ++i) {
     AddFile(folder / absl::StrFormat("%s-%05d-of-%05d%s", part.stem, i, part.count, ending), model);
@@ -157,7 +141,7 @@ void AddWeights(const fs::path& folder, const Entries& entries, FoundModel* mode
   if (entries.index) return AddIndexed(folder, model);
   int64_t n_parts = 0;
   for (const fs::path& path : entries.safetensors) {
-    const Part part = PartOf(path.stem().string());
+    const ModelPart part = PartOf(path.stem().string());
     if (part.count == 1) {
       AddFile(path, model);
     } else if (n_parts != part.count) {  // of one model all parts are counted with its first file
@@ -187,7 +171,7 @@ FoundModel FolderModel(const fs::path& folder, const Entries& entries) {
 }
 
 // Whether one of the files before this one is there.
-bool HasEarlier(const fs::path& folder, const Part& part) {
+bool HasEarlier(const fs::path& folder, const ModelPart& part) {
   std::error_code error;
   for (int64_t i = 1; i < part.number; ++i) {
     const std::string name = absl::StrFormat("%s-%05d-of-%05d.gguf", part.stem, i, part.count);
@@ -200,11 +184,8 @@ bool HasEarlier(const fs::path& folder, const Part& part) {
 std::optional<FoundModel> GgufModel(const fs::path& path) {
   FoundModel model;
   model.file = path.stem().string();
-  const std::string name = absl::AsciiStrToLower(model.file);
-  for (const char* const other : {"mmproj", "imatrix"}) {
-    if (absl::StrContains(name, other)) return std::nullopt;
-  }
-  const Part part = PartOf(model.file);
+  if (IsBesideModel(model.file)) return std::nullopt;
+  const ModelPart part = PartOf(model.file);
   if (HasEarlier(path.parent_path(), part)) return std::nullopt;
   model.shown.path = path.string();
   model.shown.type = model.quant = model.tag = QuantOf(part.stem);
@@ -270,6 +251,21 @@ void TellApart(std::vector<FoundModel>* models) {
       if (model.tag.empty() || counts[tag_of(model)] > 1) model.tag = model.*name;
     }
   }
+}
+
+ModelPart PartOf(const std::string& stem) {
+  constexpr size_t kEnding = 15;
+  if (stem.size() <= kEnding) return {.stem = stem};
+  const std::string_view ending = std::string_view(stem).substr(stem.size() - kEnding);
+  const std::optional<int64_t> number = Digits(ending.substr(1, 5));
+  const std::optional<int64_t> count = Digits(ending.substr(10));
+  if (ending[0] != '-' || ending.substr(6, 4) != "-of-" || !number || !count) return {.stem = stem};
+  return {*number, *count, stem.substr(0, stem.size() - kEnding)};
+}
+
+bool IsBesideModel(const std::string& file) {
+  const std::string name = absl::AsciiStrToLower(file);
+  return absl::StrContains(name, "mmproj") || absl::StrContains(name, "imatrix");
 }
 
 std::string QuantOf(std::string_view file) {

@@ -42,29 +42,6 @@ bool Same(std::string_view a, std::string_view b) {
   return absl::EqualsIgnoreCase(View(a), View(b));
 }
 
-// A name as it is typed, and its parts.
-struct Asked {
-  std::string name;
-  std::string base;
-  std::string revision;
-  std::string tag;
-};
-
-// Nothing where a part is empty.
-std::optional<Asked> PartsOf(const std::string& name) {
-  Asked asked;
-  asked.name = asked.base = name;
-  const auto cut = [&](char mark, std::string* part) {
-    const size_t at = asked.base.find(mark);
-    if (at == std::string::npos) return true;
-    *part = asked.base.substr(at + 1);
-    asked.base.resize(at);
-    return !part->empty();
-  };
-  const bool whole = cut(':', &asked.tag) && cut('@', &asked.revision) && !asked.base.empty();
-  return whole ? std::optional(asked) : std::nullopt;
-}
-
 // What a name has before it where it is of one place.
 std::string WithoutHost(const std::string& source, std::string name) {
   constexpr std::string_view kOfHub[] = {"https://", "huggingface.co/", "hf.co/"};
@@ -84,6 +61,24 @@ std::string_view WithoutEnding(std::string_view file) {
   return file;
 }
 
+}  // namespace
+
+std::optional<NameParts> NamePartsOf(const std::string& name) {
+  NameParts asked;
+  asked.name = asked.base = name;
+  const auto cut = [&](char mark, std::string* part) {
+    const size_t at = asked.base.find(mark);
+    if (at == std::string::npos) return true;
+    *part = asked.base.substr(at + 1);
+    asked.base.resize(at);
+    return !part->empty();
+  };
+  const bool whole = cut(':', &asked.tag) && cut('@', &asked.revision) && !asked.base.empty();
+  return whole ? std::optional(asked) : std::nullopt;
+}
+
+std::string WithoutHubsHost(const std::string& name) { return WithoutHost(kHub, name); }
+
 bool IsTag(const std::string& tag, const FoundModel& model) {
   if (tag.empty() || Same(tag, model.tag) || Same(tag, model.quant)) return true;
   if (model.file.empty()) return false;
@@ -94,6 +89,8 @@ bool IsTag(const std::string& tag, const FoundModel& model) {
                      absl::EndsWithIgnoreCase(model.file, absl::StrCat("_", View(file))));
   return Same(file, model.file) || Same(file, model.within) || ends;
 }
+
+namespace {
 
 bool IsRevision(const std::string& revision, const FoundModel& model) {
   constexpr size_t kLeastCommit = 4;  // letters
@@ -116,7 +113,7 @@ bool IsBase(const std::string& base, const FoundModel& model) {
 // How well a name fits a model; the best of a place count.
 enum class Fit { kNot, kOtherRevision, kYes, kWhole, kExact };
 
-Fit FitOf(const Asked& asked, const FoundModel& model) {
+Fit FitOf(const NameParts& asked, const FoundModel& model) {
   if (asked.name == model.shown.name) return Fit::kExact;
   const bool whole = model.revision.empty() && Same(asked.name, model.base);
   if (whole || Same(asked.name, model.shown.name)) return Fit::kWhole;
@@ -132,7 +129,7 @@ bool IsFile(const std::string& name, const FoundModel& model) {
   return Same(file, model.file) || Same(file, absl::StrCat(model.base, "/", model.file));
 }
 
-std::vector<FoundModel> BestOf(const Asked& asked, std::vector<FoundModel> models) {
+std::vector<FoundModel> BestOf(const NameParts& asked, std::vector<FoundModel> models) {
   Fit best = Fit::kOtherRevision;
   for (const FoundModel& model : models) best = std::max(best, FitOf(asked, model));
   std::erase_if(models, [&](const FoundModel& model) { return FitOf(asked, model) < best; });
@@ -232,15 +229,26 @@ absl::Status Several(const std::string& name, const std::vector<FoundModel>& mod
       absl::StrCat(name, ": several models have this name, write one of: ", Names(models)));
 }
 
+// A name with an organisation, as the hub's models have.
+bool IsOfHub(const std::string& name) {
+  const absl::StatusOr<HubName> parsed = ParseHubName(name);
+  return parsed.ok() && parsed->repository.find('/') != std::string::npos;
+}
+
 absl::Status Broken(const NamedModel& model) {
-  return ModelFileError(absl::StrCat(model.name, " (", model.path, "): ", model.fault));
+  const bool fetched = model.source == kHub && IsOfHub(model.name);
+  return ModelFileError(
+      absl::StrCat(model.name, " (", model.path, "): ", model.fault,
+                   fetched ? absl::StrCat("; ng-fetch ", model.name, " fetches what is missing")
+                           : std::string()));
 }
 
 // Those of a place that a name means.
 std::vector<FoundModel> MeantIn(const ModelPlace& place, const std::string& name,
                                 std::vector<FoundModel> models) {
   const std::string here = WithoutHost(place.source, name);
-  if (const std::optional<Asked> asked = PartsOf(here)) return BestOf(*asked, std::move(models));
+  if (const std::optional<NameParts> asked = NamePartsOf(here))
+    return BestOf(*asked, std::move(models));
   std::erase_if(models, [&](const FoundModel& model) { return !Same(here, model.shown.name); });
   return models;
 }
@@ -248,8 +256,11 @@ std::vector<FoundModel> MeantIn(const ModelPlace& place, const std::string& name
 }  // namespace
 
 std::string UnknownName(std::string_view name) {
-  return absl::StrCat("no model is known by the name ", View(name),
-                      " (ng-run --list-models shows the names)");
+  const std::string text(name);
+  return absl::StrCat(
+      "no model is known by the name ", text, " (ng-run --list-models shows the names",
+      IsOfHub(text) ? absl::StrCat("; ng-fetch ", text, " fetches it from the hub") : std::string(),
+      ")");
 }
 
 absl::StatusOr<std::optional<FoundModel>> FindModel(const std::string& name,
@@ -263,7 +274,7 @@ absl::StatusOr<std::optional<FoundModel>> FindModel(const std::string& name,
     if (meant.size() > 1) return Several(name, meant);
     if (!meant.empty() && meant.front().shown.fault.empty()) return std::move(meant.front());
     if (!meant.empty() && broken.ok()) broken = Broken(meant.front().shown);
-    const std::optional<Asked> asked = PartsOf(WithoutHost(place.source, name));
+    const std::optional<NameParts> asked = NamePartsOf(WithoutHost(place.source, name));
     std::ranges::copy_if(models, std::back_inserter(near), [&](const FoundModel& model) {
       return asked && IsBase(asked->base, model);
     });

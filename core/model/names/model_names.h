@@ -14,6 +14,20 @@
 
 namespace ng {
 
+// A name and its parts, BASE[@REVISION][:TAG].
+struct NameParts {
+  std::string name;
+  std::string base;
+  std::string revision;
+  std::string tag;
+};
+// Nothing where a part is empty.
+std::optional<NameParts> NamePartsOf(const std::string& name);
+// A name without what may stand before it where it is of the hub: "hf.co/".
+std::string WithoutHubsHost(const std::string& name);
+// Whether the tag is one of the model's: any where it is empty.
+bool IsTag(const std::string& tag, const FoundModel& model);
+
 // A folder that is looked through.
 struct ModelPlace {
   std::string source;  // as in NamedModel

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <string>
 #include <vector>
 
@@ -41,6 +42,9 @@ TEST(Screens, HelpAndTablesFitEightyColumns) {
     ExpectFits(help.out);
     EXPECT_EQ(RunOther(program, {"-h"}).out, help.out);
     EXPECT_THAT(help.out, HasSubstr("-q"));
+  }
+  if (std::filesystem::exists(NG_BINARY_DIR "/bin/ng-fetch")) {
+    ExpectFits(RunOther("ng-fetch", {"--help"}).out);
   }
   ExpectFits(NgRun({"--help", "all"}).out);
   // A shell takes an example as it is shown.

@@ -9,6 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "ng/list_item.h"
 
 namespace ng {
 namespace {
@@ -25,6 +26,8 @@ constexpr SamplingKey ListKey(const char* name, const char* stage = nullptr,
           .list = true};
 }
 
+constexpr const char* kStopTexts = "stop_texts";
+
 constexpr SamplingKey kKeys[] = {
     {"repetition_penalty", "general.sampling.penalty_repeat", "repetition_penalty", "value", 1,
      SamplingRole::kAlways},
@@ -34,6 +37,7 @@ constexpr SamplingKey kKeys[] = {
     ListKey("suppress_tokens", "banned_tokens", "ids"),
     ListKey("bad_words_ids"),
     ListKey("begin_suppress_tokens"),
+    ListKey("stop", kStopTexts, "texts"),
     {"temperature", "general.sampling.temp", "temperature", "value", 1},
     {.name = "top_k",
      .gguf_name = "general.sampling.top_k",
@@ -131,7 +135,7 @@ absl::Status AddBans(const JsonFields& fields, int64_t vocab_size, SamplingSugge
   std::erase_if(banned, [&](int64_t id) { return id < 0 || id >= vocab_size; });
   std::vector<SuggestedSampling> bans;
   for (const SamplingKey& key : kKeys) {
-    if (!key.list) continue;
+    if (!key.list || key.IsOf(kStopTexts)) continue;
     const std::string name = key.name;
     const auto n = static_cast<double>(key.stage != nullptr      ? banned.size()
                                        : name == "bad_words_ids" ? static_cast<size_t>(n_rows)
@@ -167,6 +171,33 @@ void TakeTheBestAtTemperature0(SamplingSuggestions* found) {
 }  // namespace
 
 std::span<const SamplingKey> SamplingKeys() { return kKeys; }
+
+absl::StatusOr<SuggestedSampling> SuggestStops(std::span<const std::string> texts,
+                                               const std::string& path) {
+  const auto* const key = std::ranges::find_if(
+      kKeys, [](const SamplingKey& candidate) { return candidate.IsOf(kStopTexts); });
+  const std::string origin = absl::StrCat(path, ": key \"", key->name, "\"");
+  std::vector<std::string> items;
+  for (const std::string& text : texts) {
+    const std::optional<std::string> item = ListItem(text);
+    if (!item) {
+      return ModelFileError(absl::StrCat(origin, " = ", JsonExcerpt(nlohmann::json(text)),
+                                         ", must be texts, ", kListItemWords));
+    }
+    items.push_back(*item);
+  }
+  const size_t n = items.size();
+  return SuggestedSampling{key, static_cast<double>(n), absl::StrJoin(items, ","), origin,
+                           absl::StrCat("stop of ", n, n == 1 ? " text" : " texts")};
+}
+
+SamplingSuggestions Together(const SamplingSuggestions& named, SamplingSuggestions of_file) {
+  const bool only_lists = std::ranges::all_of(
+      named.values, [](const SuggestedSampling& suggested) { return suggested.key->list; });
+  if (!only_lists || of_file.values.empty()) return named.values.empty() ? of_file : named;
+  of_file.values.insert(of_file.values.begin(), named.values.begin(), named.values.end());
+  return of_file;
+}
 
 absl::StatusOr<SamplingSuggestions> ReadSuggestedSampling(const JsonFields& fields,
                                                           const std::string& path,

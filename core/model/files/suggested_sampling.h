@@ -55,6 +55,15 @@ struct SamplingSuggestions {
   std::string path;                       // of the file that says so
 };
 
+// That an answer ends before each of these texts, which no file of these kinds says. Errors:
+// ModelFileError: a text that no config can hold. REQUIRES: there are texts.
+absl::StatusOr<SuggestedSampling> SuggestStops(std::span<const std::string> texts,
+                                               const std::string& path);
+
+// What counts of those who know a model by its name and of its own file: the first ones, with the
+// file's behind them where they are lists alone, which say nothing of how tokens are drawn.
+SamplingSuggestions Together(const SamplingSuggestions& named, SamplingSuggestions of_file);
+
 // The suggestions that stand in a generation_config.json, or in a GGUF file's metadata. With
 // do_sample = false, or a temperature of 0, which mean the same, those about drawing mean nothing.
 // Tokens outside the vocabulary are never drawn anyway. Errors: ModelFileError for a value that is

@@ -136,6 +136,30 @@ std::vector<FoundModel> ModelsOfOllama(const std::string& folder) {
 
 namespace {
 
+// The texts that end an answer: one, or a list.
+absl::Status ReadStops(const Json& parameters, const std::string& path,
+                       SamplingSuggestions* sampling) {
+  const auto found = parameters.find("stop");
+  if (found == parameters.end() || SaysNothing(*found)) return absl::OkStatus();
+  const Json& stop = *found;
+  std::vector<std::string> texts;
+  const bool are_texts =
+      stop.is_string() || (stop.is_array() && std::ranges::all_of(stop, [](const Json& text) {
+                             return text.is_string();
+                           }));
+  if (!are_texts) {
+    return ModelFileError(absl::StrCat(path, ": key \"stop\" = ", JsonExcerpt(stop),
+                                       ", must be a text or a list of texts"));
+  }
+  for (const Json& text : stop.is_string() ? Json::array({stop}) : stop) {
+    if (!text.get_ref<const std::string&>().empty()) texts.push_back(text.get<std::string>());
+  }
+  if (texts.empty()) return absl::OkStatus();
+  NG_ASSIGN_OR_RETURN(SuggestedSampling suggested, SuggestStops(texts, path));
+  sampling->values.push_back(std::move(suggested));
+  return absl::OkStatus();
+}
+
 absl::Status ReadParameters(const FoundModel& model, const std::string& of,
                             OllamaDefaults* defaults) {
   // What is no sampler's; the other keys are those of a generation_config.json, but for one. Of the
@@ -162,7 +186,7 @@ absl::Status ReadParameters(const FoundModel& model, const std::string& of,
   NG_ASSIGN_OR_RETURN(const JsonFields fields, JsonFields::Of(*parameters, model.parameters));
   NG_ASSIGN_OR_RETURN(defaults->sampling,
                       ReadSuggestedSampling(fields, model.parameters, kAnyVocabulary));
-  return absl::OkStatus();
+  return ReadStops(*parameters, model.parameters, &defaults->sampling);
 }
 
 }  // namespace

@@ -375,7 +375,7 @@ absl::Status Fill(const EngineOptions& options, PlannedRank planned, Assembly& a
     return ModelFileError(absl::StrCat(model.status().message(), named.unknown));
   }
   NG_ASSIGN_OR_RETURN(assembly.model, std::move(model));
-  if (!named.sampling.values.empty()) assembly.model.sampling = named.sampling;
+  assembly.model.sampling = Together(named.sampling, std::move(assembly.model.sampling));
   NG_ASSIGN_OR_RETURN(assembly.adapters, OpenAdapters(config, keys, &assembly.model));
   NG_RETURN_IF_ERROR(ChooseLength(config, &assembly.model));
   NG_RETURN_IF_ERROR(assembly.FindGroup(options.plan_ranks, planned));

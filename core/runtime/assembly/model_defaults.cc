@@ -27,15 +27,18 @@ bool Sets(std::span<const ConfigEntry> entries, std::string_view prefix) {
 }
 
 // As transformers has it: a stage for each value that changes something. What the user sets an
-// option of is there too. A file that only bans tokens leaves the rest of the chain as it is.
+// option of is there too. Lists alone, of banned tokens or of texts that end an answer, leave the
+// rest of the chain as it is.
 absl::StatusOr<std::vector<std::string>> SuggestedChain(const SamplingSuggestions& suggestions,
                                                         std::span<const ConfigEntry> entries) {
-  const bool only_bans = std::ranges::all_of(
+  const bool only_lists = std::ranges::all_of(
       suggestions.values, [](const auto& suggested) { return suggested.key->list; });
-  if (only_bans) {
+  if (only_lists) {
     NG_ASSIGN_OR_RETURN(std::string usual, LookupEarly(entries, kChain));
     std::vector<std::string> chain = SplitNames(usual);
-    chain.insert(chain.begin(), "banned_tokens");
+    for (const SuggestedSampling& suggested : suggestions.values) {
+      if (suggested.key->stage != nullptr) chain.insert(chain.begin(), suggested.key->stage);
+    }
     return chain;
   }
   const bool draws = std::ranges::none_of(suggestions.values, [](const auto& suggested) {

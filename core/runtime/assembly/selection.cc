@@ -210,8 +210,8 @@ absl::StatusOr<Selection> SelectForModel(const EngineOptions& options) {
   KeyPolicy keys(/*strict=*/false, config.Names("model.ignore_keys"), [](std::string_view) {});
   NG_ASSIGN_OR_RETURN(const SamplingSuggestions suggestions,
                       ReadSamplingOf(config.Text("model.path"), keys));
-  if (suggestions.values.empty() || !selection.named.sampling.values.empty()) return selection;
-  return SelectAgain(selection, {}, suggestions);
+  if (suggestions.values.empty()) return selection;
+  return SelectAgain(selection, {}, Together(selection.named.sampling, suggestions));
 }
 
 absl::StatusOr<Selection> SelectPlugins(const EngineOptions& options) {

@@ -261,7 +261,23 @@ TEST(OllamaStore, HasDefaults) {
   for (const SuggestedSampling& suggested : defaults->sampling.values) {
     if (!suggested.text.empty()) sampling.push_back(suggested.text);
   }
-  EXPECT_THAT(sampling, UnorderedElementsAre("repetition_penalty 1.1", "temperature 0.7"));
+  EXPECT_THAT(sampling,
+              UnorderedElementsAre("repetition_penalty 1.1", "temperature 0.7", "stop of 1 text"));
+
+  // As the config's list has them.
+  model.parameters = dir.Write("params", R"({"stop": ["</s>", "a, b\n", ""]})");
+  const absl::StatusOr<OllamaDefaults> stops = ReadOllamaDefaults(model);
+  ASSERT_TRUE(stops.ok()) << stops.status();
+  ASSERT_EQ(stops->sampling.values.size(), 1U);
+  EXPECT_EQ(stops->sampling.values[0].number, "</s>,a\\,\\ b\\n");
+  // They say nothing of what the model's own file says.
+  const SamplingSuggestions drawn = defaults->sampling;
+  EXPECT_EQ(Together(stops->sampling, drawn).values.size(), drawn.values.size() + 1);
+  EXPECT_EQ(Together(drawn, stops->sampling).values.size(), drawn.values.size());
+  EXPECT_EQ(Together({}, drawn).values.size(), drawn.values.size());
+  model.parameters = dir.Write("params", R"({"stop": [3]})");
+  EXPECT_THAT(std::string(ReadOllamaDefaults(model).status().message()),
+              HasSubstr("key \"stop\" = [3], must be a text or a list of texts"));
 
   model.parameters = dir.Write("params", R"({"temperature": "warm"})");
   EXPECT_THAT(std::string(ReadOllamaDefaults(model).status().message()), HasSubstr("temperature"));

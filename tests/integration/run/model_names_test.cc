@@ -39,6 +39,7 @@ class ModelNames : public ::testing::Test {
     fs::create_symlink(kGguf, blobs / "sha256-a");
     home_.Write(".ollama/models/blobs/sha256-b", "Be brief.");
     home_.Write(".ollama/models/blobs/sha256-c", R"({"temperature": 0.25, "num_predict": 3})");
+    home_.Write(".ollama/models/blobs/sha256-d", R"({"stop": ["END", "a, b"]})");
 
     fs::create_symlink(kGguf, Folder("models/mine") / "mine-Q4_0.gguf");
   }
@@ -130,6 +131,19 @@ TEST_F(ModelNames, BringWhatOllamaWouldRunThemWith) {
               HasSubstr("value = 0.5"));
   EXPECT_THAT(RunAtHome({"-m", "llama:tiny", "--print-config", "--run.model_defaults=false"}).out,
               Not(HasSubstr("Be brief.")));
+}
+
+TEST_F(ModelNames, BringTheTextsThatEndAnAnswer) {
+  home_.Write(".ollama/models/manifests/registry.ollama.ai/library/llama/stops", R"({"layers": [
+      {"mediaType": "application/vnd.ollama.image.model", "digest": "sha256:a"},
+      {"mediaType": "application/vnd.ollama.image.params", "digest": "sha256:d"}]})");
+  const Result result = RunAtHome({"-m", "llama:stops", "--print-config"});
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  // In front of the usual chain, which stays.
+  EXPECT_THAT(result.out,
+              AllOf(HasSubstr("chain = stop_texts,"), HasSubstr("texts = END,a\\,\\ b")));
+  EXPECT_THAT(RunAtHome({"-m", "llama:stops", "--print-config", "--run.model_defaults=false"}).out,
+              Not(HasSubstr("stop_texts")));
 }
 
 TEST_F(ModelNames, ThatNobodyKnowsAreSaid) {

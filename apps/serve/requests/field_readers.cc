@@ -300,7 +300,11 @@ void CheckMessage(Fields& fields, const Json& message) {
   if (!message.is_object()) return;  // the template's own error says it better
   Fields inner(message, "messages.");
   for (const char* const name : kRead) static_cast<void>(inner.Value(name));
-  // Answers that clients send back have it.
+  // Answers that clients send back have these. litellm puts into the first two what it has found
+  // in an answer beside its content, and that is in the other fields too.
+  for (const char* const name : {"provider_specific_fields", "thinking_blocks"}) {
+    static_cast<void>(inner.Value(name));
+  }
   const Json* const annotations = inner.Value("annotations");
   if (annotations != nullptr && !annotations->empty()) inner.RefuseField("annotations", "");
   if (inner.Finish()) fields.Fail(*inner.error());

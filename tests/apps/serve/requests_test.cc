@@ -219,6 +219,12 @@ TEST(ParseChat, RefusesWhatItDoesNotSupportByName) {
     EXPECT_EQ(error.param, absl::StrCat("messages.", name));
     EXPECT_EQ(error.code, "unsupported_parameter");
   }
+  // What litellm adds to an answer that is sent back.
+  EXPECT_EQ(ErrorOfParsed(ParseChat(R"({"model":"m","messages":[{"role":"assistant","content":"x",)"
+                                    R"("provider_specific_fields":{"refusal":null},)"
+                                    R"("thinking_blocks":[]}]})"))
+                .message,
+            "");
   EXPECT_EQ(ChatError(R"(,"tools":[],"tool_choice":"none","max_tokens":2)").message, "");
 }
 

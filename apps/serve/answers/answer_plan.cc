@@ -10,8 +10,9 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
 #include "apps/common/answer_room.h"
-#include "apps/serve/answers/call_form.h"
 #include "apps/serve/answers/forms/ollama_answer.h"
+#include "apps/serve/answers/held/call_form.h"
+#include "apps/serve/answers/held/closed_schema.h"
 #include "apps/serve/requests/sampler_settings.h"
 
 namespace ng::serve {
@@ -135,6 +136,8 @@ Parsed<AnswerPlan> Planned(AnswerPlan plan, const PlanParts& parts) {
                                 parts.max_tokens, ", which the server has reserved"),
         .param = "num_ctx"};
   }
+  FormSetting& form = plan.fields.sampling.form;
+  if (form.option == "json_schema") form.value = ClosedSchemaText(form.value);
   SamplerSettings sampler =
       SettingsOf(plan.fields.sampling, parts.engine.config(), parts.engine.stop_ids());
   plan.settings = std::move(sampler.settings);

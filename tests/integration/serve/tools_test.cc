@@ -157,6 +157,43 @@ TEST_F(ServedTools, CallsAreForcedAndFitTheirSchemas) {
   EXPECT_EQ(begun["message"]["content"].get<std::string>().substr(0, 7), "<call>{") << begun;
 }
 
+// In calls as in other answers, whatever the model would go on with.
+TEST_F(ServedTools, ObjectsHaveWhatTheirSchemaLists) {
+  // How many properties beside the city six answers have.
+  const auto others = [&](Json schema, bool called) {
+    schema["required"] = {"city"};
+    size_t n = 0;
+    for (const int seed : {1, 2, 3, 4, 5, 6}) {
+      Json body = Choosing({{"type", "function"}, {"function", {{"name", "look"}}}}, schema);
+      body["parallel_tool_calls"] = false;
+      body["seed"] = seed;
+      if (!called) {
+        body.erase("tools");
+        body.erase("tool_choice");
+        body["response_format"] = {{"type", "json_schema"},
+                                   {"json_schema", {{"name", "x"}, {"schema", schema}}}};
+      }
+      const Json message = server_.Post(kPath, body)["choices"][0]["message"];
+      const Json text = called ? message.at("tool_calls").at(0).at("function").at("arguments")
+                               : message.at("content");
+      const Json object = Json::parse(text.get<std::string>());
+      EXPECT_TRUE(object.contains("city")) << object;
+      n += object.size() - 1;
+    }
+    return n;
+  };
+  const Json listed = {{"type", "object"},
+                       {"properties", {{"city", {{"enum", {"Rome", "Oslo"}}}}}}};
+  Json open = listed;
+  open["additionalProperties"] = {{"type", "null"}};
+  open["propertyNames"] = {{"maxLength", 4}};
+  open["maxProperties"] = 3;
+  for (const bool called : {true, false}) {
+    EXPECT_EQ(others(listed, called), 0U) << called;
+    EXPECT_GT(others(open, called), 0U) << called;
+  }
+}
+
 // Whoever else is served, and in however few steps.
 TEST_F(ServedTools, AreTheSameInABatchAndWithDrafts) {
   const std::string option = "--tokenizer.chat_template=" + template_;

@@ -1,6 +1,6 @@
 // The form of an answer to a conversation with tools: which calls it may have, and whether it must.
-#ifndef NG_APPS_SERVE_ANSWERS_CALL_FORM_H_
-#define NG_APPS_SERVE_ANSWERS_CALL_FORM_H_
+#ifndef NG_APPS_SERVE_ANSWERS_HELD_CALL_FORM_H_
+#define NG_APPS_SERVE_ANSWERS_HELD_CALL_FORM_H_
 
 #include "apps/serve/requests/openai_requests.h"
 #include "ng/engine.h"
@@ -17,4 +17,4 @@ absl::StatusOr<FormSetting> FormOfCalls(const ConversationFields& conversation,
 
 }  // namespace ng::serve
 
-#endif  // NG_APPS_SERVE_ANSWERS_CALL_FORM_H_
+#endif  // NG_APPS_SERVE_ANSWERS_HELD_CALL_FORM_H_

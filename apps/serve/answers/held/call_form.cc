@@ -1,4 +1,4 @@
-#include "apps/serve/answers/call_form.h"
+#include "apps/serve/answers/held/call_form.h"
 
 #include <algorithm>
 #include <string>
@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "apps/common/json.h"
+#include "apps/serve/answers/held/closed_schema.h"
 
 namespace ng::serve {
 namespace {
@@ -40,9 +41,10 @@ absl::StatusOr<FormSetting> FormOfCalls(const ConversationFields& conversation,
   // What the config says of all answers stays where nothing else is asked for.
   const std::vector<std::string> chain = engine.config().Names("sampler.chain");
   if (!is_kept && std::ranges::find(chain, "grammar") != chain.end()) return form;
+  Conversation held = ConversationOf(conversation);
+  held.tools = WithClosedParameters(held.tools);
   const absl::StatusOr<std::string> grammar = engine.CallGrammar(
-      ConversationOf(conversation),
-      {.must = must, .several = conversation.parallel_calls, .names = choice.names});
+      held, {.must = must, .several = conversation.parallel_calls, .names = choice.names});
   if (!grammar.ok() && !is_kept) return form;
   NG_RETURN_IF_ERROR(grammar.status());
   return FormSetting{.field = kCallForm, .option = "gbnf", .value = *grammar};

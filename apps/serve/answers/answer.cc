@@ -382,8 +382,9 @@ void Answer::Finish() {
   over_ = true;
   KeepViews();
   Count();
-  if (!plan_.kept_messages.empty()) {
-    host_.kept.Keep(name_, WithAnswer(plan_.kept_messages, choices_[0].whole, plan_.goes_on));
+  if (!plan_.kept.messages.empty()) {
+    host_.kept.Keep(name_, {WithAnswer(plan_.kept.messages, choices_[0].whole, plan_.goes_on),
+                            plan_.kept.tools});
   }
   if (Streams()) {
     Write(form_->End(UsageOfAll()));

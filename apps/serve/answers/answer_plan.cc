@@ -148,23 +148,35 @@ Parsed<AnswerPlan> Planned(AnswerPlan plan, const PlanParts& parts) {
   return plan;
 }
 
-// Puts what a response goes on from before its messages, and its instructions before all.
+ApiError NotKept(AnswerKind kind, const std::string& id, const PlanParts& parts) {
+  const bool in_thread = kind == AnswerKind::kMessage;
+  ApiError error = {.param = in_thread ? "thread.previous_message_id" : "previous_response_id",
+                    .code = in_thread ? kThreadNotFound : "previous_response_not_found"};
+  if (in_thread) error.status = kNotFound;
+  error.message =
+      absl::StrCat(error.param, " = ", id.substr(0, 80),
+                   ", must be one of the last serve.responses = ", parts.settings.responses,
+                   in_thread ? " of a thread: create it again with all its messages"
+                             : " that were asked for with store, or left out: send its messages "
+                               "again");
+  return error;
+}
+
+// Puts what a request goes on from before its messages, and a response's instructions before all.
 std::optional<ApiError> AddBefore(const PlanParts& parts, Request* request, AnswerPlan* plan) {
   ConversationFields& conversation = request->conversation;
   if (!conversation.previous.empty()) {
-    const std::optional<std::string> before = parts.kept.Find(conversation.previous);
-    if (!before) {
-      return ApiError{.message = absl::StrCat(
-                          "previous_response_id = ", conversation.previous.substr(0, 80),
-                          ", must be one of the last serve.responses = ", parts.settings.responses,
-                          " that were asked for with store, or left out: send "
-                          "its messages again"),
-                      .param = "previous_response_id",
-                      .code = "previous_response_not_found"};
+    const std::optional<KeptConversation> before = parts.kept.Find(conversation.previous);
+    if (!before) return NotKept(plan->kind, conversation.previous, parts);
+    if (plan->kind == AnswerKind::kMessage) {
+      Parsed<ConversationFields> whole = InThread(*before, std::move(conversation));
+      if (auto* const error = std::get_if<ApiError>(&whole)) return *error;
+      conversation = std::get<ConversationFields>(std::move(whole));
+    } else {
+      conversation.messages = JoinedMessages(before->messages, conversation.messages);
     }
-    conversation.messages = JoinedMessages(*before, conversation.messages);
   }
-  if (request->store) plan->kept_messages = conversation.messages;
+  if (request->store) plan->kept = {conversation.messages, conversation.thread_tools};
   if (!conversation.instructions.empty()) {
     conversation.messages =
         JoinedMessages(absl::StrCat("[", conversation.instructions, "]"), conversation.messages);

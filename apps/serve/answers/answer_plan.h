@@ -38,9 +38,9 @@ struct AnswerPlan {
   std::vector<std::unique_ptr<AnswerReader>> readers;
   bool parallel_calls = true;
   Json said;  // of a response: what it repeats of the request
-  // Of a response: the conversation so far, if it is kept for a next one; and whether the answer
-  // goes on with its last message.
-  std::string kept_messages = {};
+  // The conversation so far, if it is kept for a next one; and whether the answer goes on with its
+  // last message.
+  KeptConversation kept = {};
   bool goes_on = false;
   Json at_once;                    // the answer, where nothing is asked of the model; else null
   std::vector<std::string> inert;  // fields that change nothing

@@ -62,6 +62,7 @@ Json ErrorJson(const ApiError& error, ErrorStyle style) {
   if (style == ErrorStyle::kAnthropic) {
     object["type"] = AnthropicTypeOf(error.status);
     object["message"] = message;
+    if (error.code == kThreadNotFound) object["details"]["error_code"] = error.code;
     json["type"] = "error";
     json["error"] = std::move(object);
     return json;

@@ -14,6 +14,9 @@ namespace ng::serve {
 
 using Json = nlohmann::ordered_json;
 
+// A code by which Anthropic's libraries know that a thread must be created again.
+inline constexpr const char* kThreadNotFound = "thread_not_found";
+
 struct ApiError {
   int status = kBadRequest;
   std::string message;

@@ -1,24 +1,27 @@
 #include "apps/serve/answers/kept_responses.h"
 
 #include <algorithm>
+#include <map>
 
+#include "apps/serve/requests/messages_request.h"
+#include "apps/serve/requests/tool_choice.h"
 #include "ng/ordered_json.h"
 
 namespace ng::serve {
 
-void KeptResponses::Keep(const std::string& id, std::string messages) {
+void KeptResponses::Keep(const std::string& id, KeptConversation conversation) {
   const std::lock_guard lock(mutex_);
-  n_bytes_ += messages.size();
-  kept_.emplace_back(id, std::move(messages));
+  n_bytes_ += conversation.n_bytes();
+  kept_.emplace_back(id, std::move(conversation));
   while (!kept_.empty() && (kept_.size() > most_ || n_bytes_ > kMostBytes)) {
-    n_bytes_ -= kept_.front().second.size();
+    n_bytes_ -= kept_.front().second.n_bytes();
     kept_.pop_front();
   }
 }
 
-std::optional<std::string> KeptResponses::Find(const std::string& id) const {
+std::optional<KeptConversation> KeptResponses::Find(const std::string& id) const {
   const std::lock_guard lock(mutex_);
-  const auto found = std::ranges::find(kept_, id, &std::pair<std::string, std::string>::first);
+  const auto found = std::ranges::find(kept_, id, &std::pair<std::string, KeptConversation>::first);
   if (found == kept_.end()) return std::nullopt;
   return found->second;
 }
@@ -52,6 +55,37 @@ std::string WithAnswer(const std::string& messages, const Choice& answer, bool g
 std::string JoinedMessages(const std::string& before, const std::string& after) {
   if (before.empty()) return after;
   return before.substr(0, before.size() - 1) + "," + after.substr(1);
+}
+
+Parsed<ConversationFields> InThread(const KeptConversation& before, ConversationFields sent) {
+  std::map<std::string, Json> names;  // of calls, by their ids
+  for (const Json& message : ParseCheckedJson(before.messages)) {
+    if (!message.contains("tool_calls")) continue;
+    for (const Json& call : message["tool_calls"]) {
+      names[call["id"].get<std::string>()] = call["function"]["name"];
+    }
+  }
+  Json messages = ParseCheckedJson(sent.messages);
+  for (Json& message : messages) {
+    if (!message.contains("tool_call_id") || message.contains("name")) continue;
+    const std::string id = message["tool_call_id"].get<std::string>();
+    const auto name = names.find(id);
+    if (name == names.end()) return NoCallOfResult(id);
+    message["name"] = name->second;
+  }
+  const Json tools = before.tools.empty() ? Json::array() : ParseCheckedJson(before.tools);
+  if (sent.choice.mode == ToolChoice::Mode::kRequired && before.tools.empty()) {
+    return ApiError{.message = "tool_choice asks for a call, and the thread has no tools",
+                    .param = "tool_choice"};
+  }
+  const Json none = Json::object();
+  Fields fields(none);
+  CheckToolChoice(fields, "tool_choice", sent.choice, &tools);
+  if (fields.error()) return *fields.error();
+  sent.messages = JoinedMessages(before.messages, messages.dump());
+  sent.thread_tools = before.tools;
+  if (sent.choice.mode != ToolChoice::Mode::kNone) sent.tools = before.tools;
+  return sent;
 }
 
 }  // namespace ng::serve

@@ -114,7 +114,8 @@ std::string ReadBlockText(Fields& fields, const char* name, const std::string& p
   return ReadBlocks(fields, name, prefix, kOnlyText).text;
 }
 
-void AddMessage(Fields& request, const Json& given, ChatMessages* messages) {
+// `goes_on`: what comes before these messages is not here.
+void AddMessage(Fields& request, const Json& given, bool goes_on, ChatMessages* messages) {
   const Json none = Json::object();
   Fields fields(given.is_object() ? given : none, "messages.");
   const std::string role = fields.Text("role").value_or("");
@@ -128,11 +129,7 @@ void AddMessage(Fields& request, const Json& given, ChatMessages* messages) {
   if (fields.Finish()) return request.Fail(*fields.error());
   // The results of calls stand behind these, whatever is said with them.
   for (const auto& [id, text] : blocks.results) {
-    if (!messages->HasCall(id)) {
-      request.Fail({.message = absl::StrCat("messages.content.tool_use_id = '", id.substr(0, 80),
-                                            "', must be the id of a tool_use before it"),
-                    .param = "messages.content.tool_use_id"});
-    }
+    if (!goes_on && !messages->HasCall(id)) request.Fail(NoCallOfResult(id));
     messages->Result(id, text);
   }
   if (!blocks.thoughts.empty()) messages->Think(blocks.thoughts);
@@ -182,6 +179,35 @@ ToolChoice ReadBlockChoice(Fields& request, ConversationFields* conversation) {
 
 }  // namespace
 
+ApiError NoCallOfResult(const std::string& id) {
+  return {.message = absl::StrCat("messages.content.tool_use_id = '", id.substr(0, 80),
+                                  "', must be the id of a tool_use before it"),
+          .param = "messages.content.tool_use_id"};
+}
+
+void ReadThread(Fields& fields, Request& request) {
+  const Json* const given = fields.Object("thread");
+  if (given == nullptr) return;
+  Fields thread(*given, "thread.");
+  const std::string type = thread.Text("type").value_or("");
+  if (type == "continue") {
+    request.conversation.previous = thread.Text("previous_message_id").value_or("");
+    if (request.conversation.previous.empty()) {
+      thread.Refuse("previous_message_id", "must be the id of a message of this thread");
+    }
+    for (const char* const name : {"system", "tools"}) {
+      if (fields.Value(name) != nullptr) {
+        fields.Refuse(name,
+                      "must be left out where a thread goes on: it has those of its beginning");
+      }
+    }
+  } else if (type != "create") {
+    thread.Refuse("type", "must be create or continue");
+  }
+  request.store = true;
+  if (thread.Finish()) fields.Fail(*thread.error());
+}
+
 void ReadBlockMessages(Fields& fields, Request& request) {
   ChatMessages messages;
   const std::string system = ReadBlockText(fields, "system", "system.");
@@ -190,7 +216,8 @@ void ReadBlockMessages(Fields& fields, Request& request) {
   if (list == nullptr || !list->is_array() || list->empty()) {
     return fields.Refuse("messages", "must be a list of messages");
   }
-  for (const Json& one : *list) AddMessage(fields, one, &messages);
+  const bool goes_on = !request.conversation.previous.empty();
+  for (const Json& one : *list) AddMessage(fields, one, goes_on, &messages);
   messages.Take(&request.conversation);
 }
 
@@ -202,7 +229,12 @@ void ReadBlockTools(Fields& fields, Request& request) {
     tools.push_back(ReadBlockTool(fields, (*list)[i]));
   }
   ToolChoice choice = ReadBlockChoice(fields, &request.conversation);
+  if (!request.conversation.previous.empty()) {
+    request.conversation.choice = std::move(choice);  // of the thread's tools
+    return;
+  }
   CheckToolChoice(fields, "tool_choice", choice, &tools);
+  if (request.store && !tools.empty()) request.conversation.thread_tools = tools.dump();
   SetTools(tools, std::move(choice), &request.conversation);
 }
 

@@ -10,6 +10,10 @@
 
 namespace ng::serve {
 
+// {"type": "create"}, or "continue" with "previous_message_id": before all that follows.
+void ReadThread(Fields& fields, Request& request);
+// What a result of a call is told where there is no such call.
+ApiError NoCallOfResult(const std::string& id);
 // "messages" and "system".
 void ReadBlockMessages(Fields& fields, Request& request);
 // "tools" and "tool_choice".

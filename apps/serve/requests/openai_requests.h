@@ -74,10 +74,11 @@ struct ConversationFields {
   ToolChoice choice = {};           // which of the tools an answer may call
   bool parallel_calls = true;       // an answer may have several calls of tools
   bool goes_on = false;             // the last message is the beginning of the answer
-  // Of a response: what stands before the messages, which its next one does not go on from; and
-  // whose conversation the messages go on from. Empty: none.
+  // Of a response: what stands before the messages, which its next one does not go on from. Of it
+  // and of a message: whose conversation the messages go on from. Empty: none.
   std::string instructions;
   std::string previous;
+  std::string thread_tools = {};  // of a thread of messages: all of them, JSON text
 };
 
 // What can be asked for, as a set of bits.
@@ -100,7 +101,7 @@ struct Request {
   ConversationFields conversation;
   bool echo = false;
   bool parse_special = false;
-  bool store = false;              // responses: the conversation is kept for a next one
+  bool store = false;              // the conversation is kept for a next request
   bool raw = false;                // /api/generate: the prompt as it is, without a template
   bool asks_nothing = false;       // Ollama's: only whether the model is there
   Json said = Json::object();      // responses: what the answer repeats of the request

@@ -122,6 +122,7 @@ constexpr FieldRow kRows[] = {
        r.conversation.previous = f.Text("previous_response_id").value_or("");
      }},
     {"store", kResponses, [](Fields& f, Request& r) { r.store = f.Bool("store").value_or(true); }},
+    {"thread", kMessages, ReadThread},  // before messages and tools
     {"messages", kBlocks, ReadBlockMessages},
     {"system", kBlocks, [](Fields& f, Request&) { f.Value("system"); }},  // with messages
     {"tools", kBlocks, ReadBlockTools},
@@ -284,6 +285,12 @@ constexpr FieldRow kRows[] = {
      "must be auto, default or standard_only"},
     {"cache_control", kBlocks, nullptr, IsAnyObject, "must be an object"},
     {"inference_geo", kBlocks, nullptr, IsAnyText, kMustBeText},
+    {"diagnostics", kMessages, nullptr, IsAnyObject, "must be an object"},
+    {"speed", kBlocks, nullptr, [](const Json& v, const Json&) { return v == "standard"; },
+     "must be standard"},
+    {"fallbacks", kMessages, nullptr,
+     [](const Json& v, const Json&) { return v == "default" || v.empty(); },
+     "must be default or empty: there is one model"},
     {"mcp_servers", kBlocks, nullptr, IsEmpty, kMustBeEmpty},
     {"context_management", kBlocks, nullptr,
      [](const Json& v, const Json&) { return ManagesNothing(v); },

@@ -1,4 +1,4 @@
-"""A chat template by which a model thinks and calls tools, for the scripts beside this file."""
+"""A chat template by which a model thinks and calls tools, for clients.py."""
 TEMPLATE = """{%- for m in messages -%}[{{ m.role }}]
 {%- if m.reasoning_content -%}<think>{{ m.reasoning_content }}</think>{%- endif -%}
 {{ m.content or '' }}{%- for c in m.tool_calls or [] -%}

@@ -88,6 +88,8 @@ class TensorSource {
   // has as it is, nobody need announce. [any thread] REQUIRES: as ReadAt.
   virtual void Announce(const TensorInfo& /*tensor*/, int64_t /*first*/,
                         int64_t /*n_bytes*/) const {}
+  // What the source keeps in memory, besides `out`, while it reads this tensor.
+  virtual int64_t ReadingBytes(const TensorInfo& /*tensor*/) const { return 0; }
   // Reads all bytes of a tensor. REQUIRES: out.size() == n_bytes.
   absl::Status Read(const TensorInfo& tensor, std::span<std::byte> out) const {
     return ReadAt(tensor, 0, out);

@@ -13,6 +13,7 @@
 #include "core/base/file.h"
 #include "core/formats/json.h"
 #include "core/formats/mxfp4_source.h"
+#include "core/formats/quantised/quantisation.h"
 #include "core/formats/safetensors.h"
 #include "core/formats/safetensors_index.h"
 #include "core/model/files/bind_tensors.h"
@@ -193,17 +194,25 @@ absl::StatusOr<int64_t> ReadFurtherLayers(const JsonFields& config, const Family
 // A config.json, or the part of it that is of the model that runs.
 struct ReadConfig {  // NOLINT(bugprone-exception-escape): what JsonDocument says of it
   JsonDocument config;
-  std::string part_of;  // the model around a text part; empty: none is
+  std::optional<Quantisation> quantisation;  // what was taken out of it
+  std::string part_of;                       // the model around a text part; empty: none is
 };
-absl::StatusOr<ReadConfig> ReadModelConfig(const std::string& path, KeyPolicy& keys) {
+absl::StatusOr<ReadConfig> ReadModelConfig(const std::string& path, KeyPolicy& keys,
+                                           const std::string& folder = "") {
   ReadConfig read;
   NG_ASSIGN_OR_RETURN(read.config, ReadJsonFile(path));
   keys.LeaveOutIgnored(path, *read.config);
+  if (!folder.empty()) {
+    NG_ASSIGN_OR_RETURN(read.quantisation, TakeQuantisation(folder, *read.config));
+  }
   NG_ASSIGN_OR_RETURN(std::optional<JsonDocument> text, TextConfigOf(read.config, path));
   if (!text) return read;
   read.part_of = (*read.config)["model_type"].get<std::string>();
   keys.LeaveOutIgnored(path, **text);
   read.config = *std::move(text);
+  if (!folder.empty() && !read.quantisation) {
+    NG_ASSIGN_OR_RETURN(read.quantisation, TakeQuantisation(folder, *read.config));
+  }
   return read;
 }
 
@@ -213,7 +222,7 @@ absl::StatusOr<ModelFile> OpenFolder(const std::string& path, KeyPolicy& keys) {
     NG_ASSIGN_OR_RETURN(const std::string instead, WhatIsThereInstead(path));
     return ModelFileError(path + ": holds no config.json" + instead);
   }
-  NG_ASSIGN_OR_RETURN(const ReadConfig read, ReadModelConfig(config_path, keys));
+  NG_ASSIGN_OR_RETURN(const ReadConfig read, ReadModelConfig(config_path, keys, path));
   NG_ASSIGN_OR_RETURN(const JsonFields config, JsonFields::Of(*read.config, config_path));
   NG_ASSIGN_OR_RETURN(const Family* family, FindFamily(config, config_path));
 
@@ -232,6 +241,13 @@ absl::StatusOr<ModelFile> OpenFolder(const std::string& path, KeyPolicy& keys) {
   }
   if (config.Has("quantization_config")) {  // the only kind that a reader lets pass
     NG_ASSIGN_OR_RETURN(file.source, MergeMxfp4(std::move(file.source)));
+  }
+  if (read.quantisation) {
+    NG_ASSIGN_OR_RETURN(QuantisedTensors opened,
+                        OpenQuantised(std::move(file.source), *read.quantisation));
+    file.source = std::move(opened.source);
+    file.quantised = std::move(opened.what);
+    file.not_rounded = std::move(opened.notes);
   }
   NG_ASSIGN_OR_RETURN(const int64_t n_further, ReadFurtherLayers(config, *family));
   if (family->read_sizes != nullptr) {

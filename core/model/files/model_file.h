@@ -59,6 +59,10 @@ struct ModelFile {
   bool head_copy = false;
   bool random_weights = false;  // the weights are random
   bool of_gguf = false;         // a GGUF file
+  // How the file's matrices are quantised, and what its format rounds beside them and ng does not;
+  // empty: not, but for types of GGUF.
+  std::string quantised;
+  std::vector<std::string> not_rounded;
   // What the user should know about the file though it can run: lines that name it.
   std::vector<std::string> warnings;
   // The tokens that end a text by the model's own metadata, which may name ids that its vocabulary

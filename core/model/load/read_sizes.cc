@@ -24,15 +24,17 @@ int64_t BytesReadAtATime(const TensorBinding& binding, int threads) {
 int64_t LoadScratchBytes(const ModelFile& file, int threads) {
   int64_t raw = 0;        // kept from tensor to tensor
   int64_t converted = 0;  // given back after each
+  int64_t reading = 0;    // by the source
   for (const TensorBinding& binding : file.bindings) {
     raw = std::max(raw, BytesReadAtATime(binding, threads));
+    reading = std::max(reading, file.source->ReadingBytes(*binding.tensor));
     int64_t values = binding.n_elements();
     if (IsMatrix(binding.role)) {
       values = std::min(values, values / RowsOf(binding) * kRowsPackedAtATime * threads);
     }
     converted = std::max(converted, SaturatingMul(values, sizeof(float)));
   }
-  return SaturatingAdd(raw, converted);
+  return SaturatingAdd(SaturatingAdd(raw, converted), reading);
 }
 
 }  // namespace ng

@@ -48,8 +48,9 @@ TEST_F(ModelKeys, UnreadOnesAreNamedInOneWarning) {
 }
 
 TEST_F(ModelKeys, ThoseThatCannotBeHonouredAreRefusedUnlessIgnored) {
-  const nlohmann::json edits = {{"quantization_config", {{"quant_method", "bitnet"}}}};
-  ExpectError(Run(edits), 3, {"config.json: key \"quantization_config\" = "});
+  const nlohmann::json edits = {{"quantization_config", {{"quant_method", "aqlm"}}}};
+  ExpectError(Run(edits), 3,
+              {"config.json: key \"quantization_config.quant_method\" = \"aqlm\", can run: fp8, "});
   const Result ignored = Run(edits, {"--model.ignore_keys=quantization_config"});
   EXPECT_EQ(ignored.exit_code, 0) << ignored.err;
   EXPECT_THAT(ignored.err, HasSubstr("is left out, as model.ignore_keys says"));

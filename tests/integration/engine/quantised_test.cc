@@ -1,0 +1,100 @@
+// Quantised checkpoints of each format (tests/data/quantised/make_files.py): the values that their
+// specification says, and one line about what is malformed.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "core/formats/quantised/formats.h"
+#include "core/formats/safetensors.h"
+#include "core/model/files/model_file.h"
+#include "ng/engine.h"
+#include "ng/safetensors.h"
+#include "tests/support/temp_dir.h"
+
+namespace ng {
+namespace {
+
+namespace fs = std::filesystem;
+using test::TempDir;
+using ::testing::HasSubstr;
+using Json = nlohmann::json;
+
+fs::path DataFolder() { return fs::path(NG_TEST_DATA) / "quantised"; }
+
+std::vector<std::string> Folders() {
+  std::vector<std::string> names;
+  for (const fs::directory_entry& entry : fs::directory_iterator(DataFolder())) {
+    if (entry.is_directory()) names.push_back(entry.path().filename());
+  }
+  std::ranges::sort(names);
+  return names;
+}
+
+Json ReadJson(const fs::path& path) {
+  Json json;
+  std::ifstream(path) >> json;
+  return json;
+}
+
+struct Answer {
+  std::vector<int32_t> ids;
+  std::vector<float> logits;  // of the prompt
+};
+
+absl::StatusOr<Answer> Run(const fs::path& folder, const Json& expected,
+                           const std::string& weights) {
+  EngineOptions options;
+  options.overrides = {"model.path=" + folder.string(), "model.weights=" + weights,
+                       "sampler.chain=greedy", "run.threads=2"};
+  NG_ASSIGN_OR_RETURN(const auto engine, Engine::Open(options));
+  const std::vector<int32_t> prompt = expected["prompt"];
+  const auto n = static_cast<int>(expected["ids"].size() - prompt.size());
+  const std::vector<GenerateRequest> requests = {{prompt, n, {}}};
+  NG_RETURN_IF_ERROR(engine->Load(Needs(requests)));
+  GenerateOptions keep;
+  keep.capture_logits = true;
+  NG_ASSIGN_OR_RETURN(const auto done, engine->Generate(requests, keep));
+  return Answer{done[0].ids, done[0].captured.logits};
+}
+
+// The largest difference to the last rows of the reference.
+double Worst(const Answer& answer, const Json& expected) {
+  std::vector<double> reference;
+  for (const Json& row : expected["logits"]) {
+    for (const double logit : row) reference.push_back(logit);
+  }
+  double worst = answer.logits.size() < reference.size() ? 1e9 : 0.0;
+  for (size_t i = 0; i < std::min(reference.size(), answer.logits.size()); ++i) {
+    const float logit = answer.logits[answer.logits.size() - reference.size() + i];
+    worst = std::max(worst, std::abs(reference[i] - double{logit}));
+  }
+  return worst;
+}
+
+class QuantisedFolder : public ::testing::TestWithParam<std::string> {};
+
+TEST_P(QuantisedFolder, HeldAsF32GivesTheLogitsOfItsValues) {
+  const fs::path folder = DataFolder() / GetParam();
+  const Json expected = ReadJson(folder / "expected.json");
+  const auto answer = Run(folder, expected, "f32");
+  ASSERT_TRUE(answer.ok()) << answer.status();
+  EXPECT_LE(Worst(*answer, expected), 1e-4);
+  EXPECT_EQ(answer->ids, expected["ids"].get<std::vector<int32_t>>());
+}
+
+INSTANTIATE_TEST_SUITE_P(All, QuantisedFolder, ::testing::ValuesIn(Folders()),
+                         [](const auto& info) { return info.param; });
+
+}  // namespace
+}  // namespace ng

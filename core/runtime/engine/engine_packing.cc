@@ -1,7 +1,10 @@
 // Engine: the weights to a packed file, and whether one holds them.
+#include <span>
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "core/base/hash.h"
+#include "core/model/adapters/merge_adapters.h"
 #include "core/model/load/load_weights.h"
 #include "core/model/load/packed_weights.h"
 #include "core/runtime/engine/engine_state.h"
@@ -10,7 +13,8 @@
 namespace ng {
 namespace {
 
-// The weights of the model's own files, with their hash, as far as there is memory for them.
+// The weights of the model's own files, with their hash, as far as there is memory for them; and
+// added to them what adapters add.
 absl::StatusOr<ModelWeights> LoadOwn(const Assembly& assembly, LoadWeightsOptions load) {
   RunNeeds needs;
   needs.max_tokens = 1;
@@ -18,7 +22,16 @@ absl::StatusOr<ModelWeights> LoadOwn(const Assembly& assembly, LoadWeightsOption
   NG_ASSIGN_OR_RETURN(const RunPlan plan, PlanRun(assembly, needs));
   NG_RETURN_IF_ERROR(CheckMemory(plan));
   load.hash = true;
-  return LoadWeights(assembly.model, load);
+  NG_ASSIGN_OR_RETURN(ModelWeights weights, LoadWeights(assembly.model, load));
+  if (assembly.adapters.always.empty()) return weights;
+  Executor& executor = *assembly.executor;
+  NG_ASSIGN_OR_RETURN(
+      const AdapterWeights adapters,
+      LoadAdapters(assembly.adapters.Sets().front(), assembly.model, weights, executor));
+  NG_RETURN_IF_ERROR(MergeAdapters(adapters, assembly.model, weights, executor));
+  const uint64_t added = adapters.hash();
+  weights.hash = HashOf(std::as_bytes(std::span(&added, 1)), weights.hash);
+  return weights;
 }
 
 }  // namespace
@@ -40,12 +53,6 @@ absl::Status Engine::PackWeights(const std::string& path) const {
     }
     if (assembly.model.random_weights)
       return UsageError("random weights have no files to be packed");
-    if (!assembly.adapters.always.empty()) {
-      return UsageError(absl::StrCat(config.Describe("model.adapters"), " = ",
-                                     config.Text("model.adapters"),
-                                     ": a packed file holds the model alone; leave them out here, "
-                                     "and give them to the run"));
-    }
     NG_ASSIGN_OR_RETURN(ModelWeights weights, LoadOwn(assembly, state_->HowToLoad()));
     return WritePackedWeights(
         path, {config.Text("model.path"), config.Text("model.weights"), assembly.model, weights},

@@ -162,6 +162,60 @@ TEST(Adapters, KeepTheirBitsOnEveryWeightType) {
   }
 }
 
+TEST(Adapters, CanBeMergedIntoPackedWeights) {
+  const TempDir dir;
+  for (const bool magnitudes : {false, true}) {
+    std::vector<NamedTensor> model = TensorsOf(kModel);
+    Adapter adapter(16);
+    for (const AdapterTarget& target : TargetsOf(kModel)) {
+      adapter.Add(target, 2.0, magnitudes, model);
+    }
+    const std::string name = magnitudes ? "dora" : "lora";
+    const std::string path = adapter.WriteTo(dir.File(name), {{"use_dora", magnitudes}});
+    WriteModel(kModel, model, dir.File(name + "_merged"));
+    const std::string packed = dir.File(name + ".ngw");
+    const auto engine = OpenAdapted(kModel, path);
+    ASSERT_TRUE(engine.ok()) << engine.status();
+    ASSERT_TRUE((*engine)->PackWeights(packed).ok());
+    EXPECT_LT(ApartBy(AdaptedLogits(kModel, "", {"model.packed=" + packed}),
+                      AdaptedLogits(dir.File(name + "_merged"), "")),
+              1e-4F);
+    const auto again = OpenAdapted(kModel, path, {"model.packed=" + packed});
+    ASSERT_TRUE(again.ok()) << again.status();
+    EXPECT_TRUE((*again)->VerifyPackedWeights().ok());
+    const auto without = OpenAdapted(kModel, "", {"model.packed=" + packed});
+    ASSERT_TRUE(without.ok()) << without.status();
+    EXPECT_FALSE((*without)->VerifyPackedWeights().ok());
+  }
+}
+
+// Blocks of K-quants are not made of f32: what they hold stays, and the adapter beside it.
+TEST(Adapters, AreNotMergedIntoKQuants) {
+  const TempDir dir;
+  const std::string model = NG_TEST_DATA "/golden/gguf/llama/model-Q4_K_M.gguf";
+  const auto file = OpenModel(model);
+  ASSERT_TRUE(file.ok()) << file.status();
+  const std::string target = "blk.0.ffn_down.weight";
+  const TensorInfo& weight = *file->source->Find(target);
+  GgufBuilder pairs;
+  pairs.Text("general.type", "adapter").Text("adapter.type", "lora");
+  pairs.F32("adapter.lora.alpha", 3.0F);
+  const int64_t a[] = {kAdapterRank, weight.shape[1]};
+  const int64_t b[] = {weight.shape[0], kAdapterRank};
+  const std::vector<float> of_a(static_cast<size_t>(a[0] * a[1]), 0.01F);
+  const std::vector<float> of_b(static_cast<size_t>(b[0] * b[1]), 0.01F);
+  pairs.Tensor(target + ".lora_a", a, DType::kF32, of_a);
+  pairs.Tensor(target + ".lora_b", b, DType::kF32, of_b);
+  const std::string path = dir.Write("adapter.gguf", pairs.Bytes());
+  const std::vector<std::string> own = {"model.weights=auto"};
+  EXPECT_GT(ApartBy(AdaptedLogits(model, path, own), AdaptedLogits(model, "", own)), 1e-4F);
+  const auto engine = OpenAdapted(model, path, own);
+  ASSERT_TRUE(engine.ok()) << engine.status();
+  const absl::Status packed = (*engine)->PackWeights(dir.File("x.ngw"));
+  EXPECT_EQ(ExitCode(packed), 2);
+  EXPECT_THAT(std::string(packed.message()), HasSubstr("held as q"));
+}
+
 TEST(Adapters, OfAGgufFileAddToItsTensors) {
   const TempDir dir;
   std::vector<NamedTensor> model = TensorsOf(kModel);

@@ -70,15 +70,15 @@ class AdapterReader {
     NG_RETURN_IF_ERROR(NameExperts(config));
     NG_RETURN_IF_ERROR(Finish());
     for (auto& [module, pair] : found_) {
-      if (AdapterFile::RankOf(pair) != config.RankOf(module)) {
-        return Wrong(*pair.b,
-                     absl::StrCat("adapter_config.json says rank ", config.RankOf(module)));
+      NG_ASSIGN_OR_RETURN(const int64_t rank, config.RankOf(module));
+      if (AdapterFile::RankOf(pair) != rank) {
+        return Wrong(*pair.b, absl::StrCat("adapter_config.json says rank ", rank));
       }
       if ((pair.magnitude != nullptr) != config.magnitudes) {
         return Wrong(*pair.b, config.magnitudes ? "has no magnitudes, which \"use_dora\" asks for"
                                                 : "has magnitudes, which need \"use_dora\"");
       }
-      pair.scale = config.ScaleOf(module);
+      NG_ASSIGN_OR_RETURN(pair.scale, config.ScaleOf(module));
       file_.pairs.push_back(pair);
     }
     return std::move(file_);

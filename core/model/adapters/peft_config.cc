@@ -98,22 +98,31 @@ absl::StatusOr<PeftConfig::Pattern<T>> ReadModulePattern(const JsonFields& confi
 }
 
 template <typename T>
-T ValueOf(const PeftConfig::Pattern<T>& pattern, std::string_view module, T otherwise) {
+absl::StatusOr<T> ValueOf(const PeftConfig::Pattern<T>& pattern, const std::string& module,
+                          T otherwise) {
   for (const auto& [regex, value] : pattern) {
     SearchSteps steps = {.most = kMostSteps};
     const auto found = regex.Find(module, 0, steps);
-    if (found.ok() && *found) return value;
+    if (!found.ok()) {
+      return ModelFileError(absl::StrCat("adapter_config.json: a pattern of ranks or alphas in \"",
+                                         module, "\": ", found.status().message()));
+    }
+    if (*found) return value;
   }
   return otherwise;
 }
 
 }  // namespace
 
-int64_t PeftConfig::RankOf(std::string_view module) const { return ValueOf(ranks, module, rank); }
+absl::StatusOr<int64_t> PeftConfig::RankOf(const std::string& module) const {
+  return ValueOf(ranks, module, rank);
+}
 
-double PeftConfig::ScaleOf(std::string_view module) const {
-  const auto n = static_cast<double>(RankOf(module));
-  return ValueOf(alphas, module, alpha) / (by_root ? std::sqrt(n) : n);
+absl::StatusOr<double> PeftConfig::ScaleOf(const std::string& module) const {
+  NG_ASSIGN_OR_RETURN(const int64_t own_rank, RankOf(module));
+  NG_ASSIGN_OR_RETURN(const double own_alpha, ValueOf(alphas, module, alpha));
+  const auto n = static_cast<double>(own_rank);
+  return own_alpha / (by_root ? std::sqrt(n) : n);
 }
 
 absl::StatusOr<PeftConfig> ReadPeftConfig(const std::string& path, const KeyPolicy& keys) {

@@ -29,9 +29,10 @@ struct PeftConfig {
   // gate_up_proj and down_proj, perhaps with the end of their module's name before.
   std::vector<std::string> parameters;
 
-  int64_t RankOf(std::string_view module) const;
-  // alpha over the rank, of a module such as "model.layers.0.self_attn.q_proj".
-  double ScaleOf(std::string_view module) const;
+  // Of a module such as "model.layers.0.self_attn.q_proj"; the scale is alpha over the rank.
+  // Errors: ModelFileError for a pattern that takes too long to be looked for in the name.
+  absl::StatusOr<int64_t> RankOf(const std::string& module) const;
+  absl::StatusOr<double> ScaleOf(const std::string& module) const;
 };
 
 // Errors: ModelFileError naming the file, the key, its value and what is allowed: another kind of

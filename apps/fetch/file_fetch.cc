@@ -221,8 +221,9 @@ absl::Status FileFetch::TakeBody(const HttpAnswer& answer, std::string_view byte
 absl::Status FileFetch::TakeEnd(const HttpAnswer& answer) {
   const Subject subject = SubjectOf(url_);
   const std::string name = absl::StrCat(subject.name, ": ");
-  if (absl::IsInternal(answer.refused))
+  if (absl::IsInternal(answer.refused)) {
     return TryAgain(answer, std::string(answer.refused.message()));
+  }
   if (!answer.refused.ok()) {
     const bool too_many = absl::IsDataLoss(answer.refused);
     if (too_many) NG_RETURN_IF_ERROR(partial_->Clear());

@@ -23,8 +23,9 @@ struct FoundModel {
   std::string quant = {};
   std::string file = {};
   std::string within = {};
-  // Of Ollama's: the files of its defaults, empty where there is none.
+  // Of Ollama's: the files of its defaults and of its template, empty where there is none.
   std::string parameters = {};
+  std::string go_template = {};
   std::string system = {};
 };
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <iterator>
 #include <system_error>
 #include <utility>
 
@@ -58,6 +59,8 @@ void TakePart(const fs::path& store, const Json& part, FoundModel* model) {
     model->shown.path = blob;
   } else if (kind == "adapter") {
     SetStoreFault("has an adapter, which ng cannot apply", model);
+  } else if (kind == "template") {
+    model->go_template = blob;
   } else if (kind == "params") {
     model->parameters = blob;
   } else if (kind == "system") {
@@ -190,6 +193,28 @@ absl::Status ReadParameters(const FoundModel& model, const std::string& of,
 }
 
 }  // namespace
+
+ForeignTemplate ForeignTemplateOf(const FoundModel& model) {
+  // The blobs that are named after what they hold.
+  struct Known {
+    std::string_view blob;
+    const char* same_as;
+  };
+  constexpr Known kKnown[] = {
+      {"sha256-62fbfd9ed093d6e5ac83190c86eec5369317919f4b149598d2dbb38900e9faef", "chatml"},
+      {"sha256-8ab4849b038cf0abc5b1c9b8ee1443dca6b93a045c2272180d985126eb40bf6f", "llama3"}};
+  constexpr int64_t kMostBytes = int64_t{1} << 20;
+  if (model.go_template.empty()) return {};
+  const absl::StatusOr<std::string> text = ReadWholeFile(model.go_template, kMostBytes);
+  const std::string plain = text.ok() ? absl::StrReplaceAll(*text, {{" ", ""}, {"\n", ""}}) : "";
+  if (plain == "{{.Prompt}}") return {};
+  const std::string blob =
+      absl::StrReplaceAll(fs::path(model.go_template).filename().string(), {{":", "-"}});
+  const auto* const known = std::ranges::find(kKnown, blob, &Known::blob);
+  return {absl::StrCat(NameOf(model), " in Ollama's store has a chat template in Go's language (",
+                       blob, ")"),
+          known == std::end(kKnown) ? "" : known->same_as};
+}
 
 absl::StatusOr<OllamaDefaults> ReadOllamaDefaults(const FoundModel& model) {
   constexpr int64_t kMostBytes = int64_t{1} << 20;

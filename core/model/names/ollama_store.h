@@ -26,6 +26,14 @@ struct OllamaDefaults {
 // Errors: ModelFileError.
 absl::StatusOr<OllamaDefaults> ReadOllamaDefaults(const FoundModel& model);
 
+// A template for conversations in Go's language, which ng does not run.
+struct ForeignTemplate {
+  std::string what;     // what to say of it; empty: there is none, or it writes a text as it is
+  std::string same_as;  // ng's own template that writes the same (tokenizer.chat_template); empty:
+                        // not known
+};
+ForeignTemplate ForeignTemplateOf(const FoundModel& model);
+
 }  // namespace ng
 
 #endif  // NG_CORE_MODEL_NAMES_OLLAMA_STORE_H_

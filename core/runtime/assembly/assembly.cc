@@ -142,6 +142,13 @@ absl::Status FindTemplates(Assembly& assembly) {
   return absl::OkStatus();
 }
 
+absl::Status CannotRun(const ForeignTemplate& foreign) {
+  return ModelFileError(absl::StrCat(
+      foreign.what,
+      ", which ng cannot run, and its GGUF file has none; set tokenizer.chat_template ",
+      "to the name or the file of one that does the same, or to none"));
+}
+
 // Null: there is none.
 absl::StatusOr<std::unique_ptr<ChatTemplate>> BindChat(const Assembly& assembly) {
   const Config& config = assembly.config();
@@ -163,6 +170,13 @@ absl::StatusOr<std::unique_ptr<ChatTemplate>> BindChat(const Assembly& assembly)
   absl::StatusOr<std::unique_ptr<ChatTemplate>> chat =
       BindChatTemplate(assembly.templates, *assembly.tokenizer, options);
   if (!chat.ok()) return WithKey(config, chat.status());
+  const ForeignTemplate& foreign = assembly.selection.named.foreign_template;
+  if (*chat == nullptr && options.chat_template == kOwnTemplate && !foreign.what.empty()) {
+    if (foreign.same_as.empty()) return CannotRun(foreign);
+    options.chat_template = foreign.same_as;
+    chat = BindChatTemplate(assembly.templates, *assembly.tokenizer, options);
+    if (!chat.ok()) return WithKey(config, chat.status());
+  }
   if (*chat == nullptr && !options.variables.empty()) {
     const std::string key = "run.template." + options.variables[0].first;
     return UsageError(absl::StrCat(config.Describe(key), " = ", config.Text(key),

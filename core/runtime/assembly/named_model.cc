@@ -37,6 +37,7 @@ absl::StatusOr<NameOfModel> ResolveModelName(std::vector<ConfigEntry>* entries) 
     named.unknown = absl::StrCat("; ", UnknownName(given->text));
     return named;
   }
+  named.foreign_template = ForeignTemplateOf(*found);
   const std::string name = std::exchange(given->text, found->shown.path);
   NG_ASSIGN_OR_RETURN(const std::string wanted, LookupEarly(*entries, "run.model_defaults"));
   OllamaDefaults defaults;

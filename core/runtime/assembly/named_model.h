@@ -7,13 +7,15 @@
 
 #include "core/config/config.h"
 #include "core/model/files/suggested_sampling.h"
+#include "core/model/names/ollama_store.h"
 #include "ng/status.h"
 
 namespace ng {
 
 struct NameOfModel {
   SamplingSuggestions sampling;  // of those who know the model by the name
-  std::string unknown;           // model.path is neither a path nor a name: what to say of that
+  ForeignTemplate foreign_template;
+  std::string unknown;  // model.path is neither a path nor a name: what to say of that
 };
 
 // Where the entries give a name in place of a path, the model's path takes its place, and what

@@ -146,6 +146,40 @@ TEST_F(ModelNames, BringTheTextsThatEndAnAnswer) {
               Not(HasSubstr("stop_texts")));
 }
 
+// The GGUF file has no template of its own.
+TEST_F(ModelNames, WithATemplateThatCannotRunAreRefused) {
+  home_.Write(".ollama/models/manifests/registry.ollama.ai/library/llama/go", R"({"layers": [
+      {"mediaType": "application/vnd.ollama.image.model", "digest": "sha256:a"},
+      {"mediaType": "application/vnd.ollama.image.template", "digest": "sha256:e"}]})");
+  home_.Write(".ollama/models/blobs/sha256-e", "[INST] {{ .Prompt }} [/INST]");
+  const Arguments run = Greedy("llama:go", "1 2 3", 4);
+  ExpectError(RunAtHome(run), 3,
+              {"llama:go in Ollama's store has a chat template in Go's language (sha256-e)",
+               "set tokenizer.chat_template to"});
+  const std::string by_path = NgRun(Greedy(kGguf, "1 2 3", 4)).out;
+  EXPECT_EQ(RunAtHome(run + Arguments{"--tokenizer.chat_template=none"}).out, by_path);
+  // One that adds nothing to a text is none of a conversation.
+  home_.Write(".ollama/models/blobs/sha256-e", "{{ .Prompt }}\n");
+  EXPECT_EQ(RunAtHome(run).out, by_path);
+}
+
+TEST_F(ModelNames, WithATemplateThatIsKnownRunWithTheSameOfOurs) {
+  constexpr char kQwen[] = NG_SOURCE_DIR "/tests/data/golden/gguf/qwen2/model-Q8_0.gguf";
+  const std::string hash = "62fbfd9ed093d6e5ac83190c86eec5369317919f4b149598d2dbb38900e9faef";
+  home_.Write(".ollama/models/manifests/registry.ollama.ai/library/llama/known",
+              absl::StrCat(R"({"layers": [
+      {"mediaType": "application/vnd.ollama.image.model", "digest": "sha256:f"},
+      {"mediaType": "application/vnd.ollama.image.template", "digest": "sha256:)",
+                           hash, R"("}]})"));
+  fs::create_symlink(kQwen, home_.File(".ollama/models/blobs/sha256-f"));
+  home_.Write(".ollama/models/blobs/sha256-" + hash, "{{ .System }}");
+  const Arguments message = {"--message=Hi", "-n", "4", "--sampler.chain=greedy"};
+  const Result by_name = RunAtHome(Arguments{"-m", "llama:known"} + message);
+  ASSERT_EQ(by_name.exit_code, 0) << by_name.err;
+  EXPECT_EQ(by_name.out,
+            NgRun(Arguments{"-m", kQwen, "--tokenizer.chat_template=chatml"} + message).out);
+}
+
 TEST_F(ModelNames, ThatNobodyKnowsAreSaid) {
   ExpectError(RunAtHome(Greedy("org/other", "1", 1)), 3,
               {"org/other: No such file or directory",

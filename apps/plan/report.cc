@@ -65,6 +65,7 @@ std::string MemoryTable(const RunPlan& plan, const std::string& store) {
               plan.weights.head_bytes, &out);
   AppendBytes("    ", "layers' matrices", plan.weights.layer_bytes, &out);
   AppendBytes("    ", "norms, biases, positions", plan.weights.vector_bytes, &out);
+  out += plan.quantised;
   AppendBytes("  ", absl::StrCat("cache (", store, ", ", CodecText(plan), ")"), plan.cache.bytes,
               &out);
   for (const HeldLayers& layers : plan.held) absl::StrAppend(&out, "    ", HeldLine(layers), "\n");

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cassert>
+#include <cmath>
 #include <cstdint>
 #include <cstring>
 #include <iterator>
@@ -137,6 +138,22 @@ void Mxfp4(const uint8_t* block, QuantSpan* span) {
   Nibbles(block + 1, span->q);
 }
 
+// Of other checkpoints (quantised/block_writer.h): f32 factor, f32 minimum where there are minima,
+// the integers of 4 or 8 bits in order.
+template <WeightType kGrid>
+void Integers(const uint8_t* block, QuantSpan* span) {
+  constexpr QuantGrid kOf = GridOf(kGrid);
+  std::memcpy(&span->d, block, sizeof(span->d));
+  block += sizeof(span->d);
+  if constexpr (kOf.has_minimum) {
+    std::memcpy(&span->dmin, block, sizeof(span->dmin));
+    block += sizeof(span->dmin);
+  }
+  for (int64_t i = 0; i < kOf.span; ++i) {
+    span->q[i] = kOf.bits() == 8 ? block[i] : block[i / 2] >> (4 * (i % 2)) & 15;
+  }
+}
+
 struct BlockType {
   WeightType grid;
   bool (*read)(const uint8_t* blocks, std::span<QuantSpan> spans);
@@ -155,13 +172,23 @@ bool PowersAreFinite(const QuantGrid& grid, const QuantSpan& span) {
   return AllFinite(values);
 }
 
+// Also the largest value that there can be.
+bool FloatsAreFinite(const QuantGrid& grid, const QuantSpan& span) {
+  const float most = 256.0F * FactorOf(grid, span.d);
+  const float less = grid.has_minimum ? MinimumOf(grid, span.dmin) : 0.0F;
+  return std::isfinite(most) && std::isfinite(less) &&
+         std::isfinite(std::abs(most) + std::abs(less));
+}
+
 template <DType kDType, WeightType kGrid, void (*kRead)(const uint8_t* block, QuantSpan* span)>
 bool ReadAll(const uint8_t* blocks, std::span<QuantSpan> spans) {
   const int64_t bytes = DTypeBytes(kDType);
   bool finite = true;
   for (QuantSpan& span : spans) {
     kRead(blocks, &span);
-    if constexpr (GridOf(kGrid).power_of_two) {
+    if constexpr (GridOf(kGrid).f32_factors) {
+      finite = finite && FloatsAreFinite(GridOf(kGrid), span);
+    } else if constexpr (GridOf(kGrid).power_of_two) {
       finite = finite && PowersAreFinite(GridOf(kGrid), span);
     } else {
       finite = finite && IsFinite(span.d) && (!GridOf(kGrid).has_minimum || IsFinite(span.dmin));
@@ -169,6 +196,11 @@ bool ReadAll(const uint8_t* blocks, std::span<QuantSpan> spans) {
     blocks += bytes;
   }
   return finite;
+}
+
+template <DType kDType, WeightType kGrid>
+constexpr BlockType ReadsIntegers() {
+  return {kGrid, ReadAll<kDType, kGrid, Integers<kGrid>>};
 }
 
 template <DType kDType, WeightType kGrid, void (*kRead)(const uint8_t* block, QuantSpan* span)>
@@ -198,9 +230,17 @@ constexpr std::array kBlockTypes = {Reads<DType::kQ40, WeightType::kInt4, Q40>()
                                     Reads<DType::kIq1M, WeightType::kIq1, ReadIq1M>(),
                                     Reads<DType::kTq1, WeightType::kTernary, ReadTq1>(),
                                     Reads<DType::kTq2, WeightType::kTernary, ReadTq2>(),
-                                    Reads<DType::kMxfp4, WeightType::kMxfp4, Mxfp4>()};
+                                    Reads<DType::kMxfp4, WeightType::kMxfp4, Mxfp4>(),
+                                    ReadsIntegers<DType::kW4, WeightType::kW4>(),
+                                    ReadsIntegers<DType::kW4Minima, WeightType::kW4Minima>(),
+                                    ReadsIntegers<DType::kW8, WeightType::kW8>(),
+                                    ReadsIntegers<DType::kW8Minima, WeightType::kW8Minima>(),
+                                    ReadsIntegers<DType::kW4Span64, WeightType::kW4Span64>(),
+                                    ReadsIntegers<DType::kW4Minima64, WeightType::kW4Minima64>(),
+                                    ReadsIntegers<DType::kW8Span64, WeightType::kW8Span64>(),
+                                    ReadsIntegers<DType::kW8Minima64, WeightType::kW8Minima64>()};
 static_assert(kBlockTypes.size() ==
-              static_cast<size_t>(DType::kMxfp4) - static_cast<size_t>(DType::kQ40) + 1);
+              static_cast<size_t>(DType::kW8Minima64) - static_cast<size_t>(DType::kQ40) + 1);
 
 const BlockType& TypeOf(DType dtype) {
   assert(IsBlockType(dtype));
@@ -209,7 +249,7 @@ const BlockType& TypeOf(DType dtype) {
 
 }  // namespace
 
-bool IsBlockType(DType dtype) { return dtype >= DType::kQ40 && dtype <= DType::kMxfp4; }
+bool IsBlockType(DType dtype) { return dtype >= DType::kQ40 && dtype <= DType::kW8Minima64; }
 
 WeightType BlockGrid(DType dtype) { return TypeOf(dtype).grid; }
 

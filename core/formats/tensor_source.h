@@ -33,6 +33,7 @@ enum class DType : int32_t {
   kBool,
   kF8E4M3,
   kF8E5M2,
+  kComputed,  // f32 of codes and factors that no integers are; no file has it
   // GGUF's quantised types: blocks of values with their scales (ggml_blocks.h).
   kQ40,
   kQ41,
@@ -55,7 +56,16 @@ enum class DType : int32_t {
   kIq1M,
   kTq1,
   kTq2,
-  kMxfp4  // of safetensors too (mxfp4_source.h)
+  kMxfp4,  // of safetensors too (mxfp4_source.h)
+  // Of quantised checkpoints (quantised/block_writer.h): integers with factors in f32.
+  kW4,
+  kW4Minima,
+  kW8,
+  kW8Minima,
+  kW4Span64,
+  kW4Minima64,
+  kW8Span64,
+  kW8Minima64
 };
 std::string_view DTypeName(DType type);  // as the format spells it: "F32", "Q4_0"
 int64_t DTypeBlock(DType type);          // elements in a block; 1 for types without blocks

@@ -94,6 +94,8 @@ struct PackedChunk {
   static NG_INLINE V Factor(const std::byte* stored) {
     if constexpr (kGrid.power_of_two) {
       return V::Mul(D::PowersOfTwo(stored), V::Set(kGrid.unit));
+    } else if constexpr (kGrid.f32_factors) {
+      return V::Load(reinterpret_cast<const float*>(stored));  // their unit is 1
     } else {
       const V factor = V::LoadF16(reinterpret_cast<const uint16_t*>(stored));
       if constexpr (kPart == 1 || kGrid.unit == 1.0F) return factor;

@@ -251,7 +251,11 @@ constexpr void SetGridMatmuls(KernelTable& table) {
              GridWeights<D, WeightType::kIq4Nl>, GridWeights<D, WeightType::kIq4Xs>,
              GridWeights<D, WeightType::kIq3Xxs>, GridWeights<D, WeightType::kIq3S>,
              GridWeights<D, WeightType::kIq2>, GridWeights<D, WeightType::kIq1>,
-             GridWeights<D, WeightType::kTernary>, GridWeights<D, WeightType::kMxfp4>>(table);
+             GridWeights<D, WeightType::kTernary>, GridWeights<D, WeightType::kMxfp4>,
+             GridWeights<D, WeightType::kW4>, GridWeights<D, WeightType::kW4Minima>,
+             GridWeights<D, WeightType::kW8>, GridWeights<D, WeightType::kW8Minima>,
+             GridWeights<D, WeightType::kW4Span64>, GridWeights<D, WeightType::kW4Minima64>,
+             GridWeights<D, WeightType::kW8Span64>, GridWeights<D, WeightType::kW8Minima64>>(table);
 }
 
 // The table of a level that adds byte dot products to the level of `table`.

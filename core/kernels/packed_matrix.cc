@@ -161,12 +161,12 @@ struct SpanLayout {
       }
     }
     std::memcpy(to + kD + column * kDBytes, &span.d, kDBytes);
-    if (kGrid.has_minimum) std::memcpy(to + kDmin + column * 2, &span.dmin, sizeof(span.dmin));
+    if (kGrid.has_minimum) std::memcpy(to + kDmin + column * kDBytes, &span.dmin, kDBytes);
   }
 
   static QuantSpan Get(const std::byte* from, int64_t column) {
     QuantSpan span;
-    span.d = 0;
+    span.d = span.dmin = 0;
     const std::byte* planes = from + column * 4;
     for (int64_t chunk = 0; chunk < kGrid.span; chunk += kQuantBlock) {
       std::array<uint32_t, kGrid.bits()> lines;
@@ -192,7 +192,7 @@ struct SpanLayout {
       }
     }
     std::memcpy(&span.d, from + kD + column * kDBytes, kDBytes);
-    if (kGrid.has_minimum) std::memcpy(&span.dmin, from + kDmin + column * 2, sizeof(span.dmin));
+    if (kGrid.has_minimum) std::memcpy(&span.dmin, from + kDmin + column * kDBytes, kDBytes);
     return span;
   }
 };
@@ -326,6 +326,14 @@ constexpr Codec kCodecs[kWeightTypes] = {
     GridCodec<WeightType::kIq1>(),
     GridCodec<WeightType::kTernary>(),
     GridCodec<WeightType::kMxfp4>(),
+    GridCodec<WeightType::kW4>(),
+    GridCodec<WeightType::kW4Minima>(),
+    GridCodec<WeightType::kW8>(),
+    GridCodec<WeightType::kW8Minima>(),
+    GridCodec<WeightType::kW4Span64>(),
+    GridCodec<WeightType::kW4Minima64>(),
+    GridCodec<WeightType::kW8Span64>(),
+    GridCodec<WeightType::kW8Minima64>(),
 };
 
 const Codec& CodecOf(WeightType type) { return kCodecs[static_cast<int>(type)]; }

@@ -8,11 +8,11 @@
 //   f16   [N/16][K][16]
 //   grids [N/16][K/span]{ [span/32]{ lower bits, upper bits },
 //                         [groups][16] scales, [groups][16] minima, [16] f16 d, [16] f16 dmin }
-// A d that is a power of two is one byte. A grid that lacks a part (weight_type.h) leaves it out.
-// 32 inputs are 8 words of 4 inputs. The b bits of the inputs of a word are in [16][4] bytes: those
-// of word i are in the bytes i * b / 8, from bit i * b % 8 on. So one load and one mask give 4
-// inputs of 16 columns. For int8 they are the bytes themselves; for int4 first the lower half of
-// the bytes, then the upper half.
+// A d that is a power of two is one byte; some grids have f32 in place of f16. A grid that lacks a
+// part (weight_type.h) leaves it out. 32 inputs are 8 words of 4 inputs. The b bits of the inputs
+// of a word are in [16][4] bytes: those of word i are in the bytes i * b / 8, from bit i * b % 8
+// on. So one load and one mask give 4 inputs of 16 columns. For int8 they are the bytes themselves;
+// for int4 first the lower half of the bytes, then the upper half.
 //
 // A matrix may consist of bands of columns with a type each, as q, k and v may have.
 //

@@ -9,7 +9,8 @@
 namespace ng {
 
 // kInt8 and kInt4 have the value grids of GGUF's Q8_0 and Q4_0. The types after them are types of
-// GGUF.
+// GGUF; those from kW4 on are of other quantised checkpoints, whose factors f32 holds and f16 does
+// not.
 enum class WeightType : int32_t {
   kF32,
   kBf16,
@@ -31,9 +32,17 @@ enum class WeightType : int32_t {
   kIq2,      // IQ2_XXS, IQ2_XS, IQ2_S
   kIq1,      // IQ1_S, IQ1_M
   kTernary,  // TQ1_0, TQ2_0
-  kMxfp4
+  kMxfp4,
+  kW4,  // integers of up to 4 bits, a factor for each 32
+  kW4Minima,
+  kW8,
+  kW8Minima,
+  kW4Span64,  // a factor for each 64
+  kW4Minima64,
+  kW8Span64,
+  kW8Minima64
 };
-inline constexpr int kWeightTypes = 21;
+inline constexpr int kWeightTypes = 29;
 
 // "f32", "int8", "q4_k".
 std::string_view WeightTypeName(WeightType type);
@@ -47,8 +56,8 @@ inline constexpr int64_t kQuantBlock = 32;    // inputs that a kernel takes at a
 //   weight = unit * d * scale[group] * (value(q) - zero) - dmin * minimum[group]
 // where unit * d * scale and dmin * minimum fit f32 exactly.
 struct QuantGrid {
-  int64_t span = 0;   // inputs that share d and dmin: 32, or 256 with several groups
-  int64_t group = 0;  // inputs that share a scale: 16 or 32
+  int64_t span = 0;   // inputs that share d and dmin: 32, 64, or 256 with several groups
+  int64_t group = 0;  // inputs that share a scale, and whose products are summed: 16 or 32
   int low_bits = 0;   // the lower bits of q; they are stored apart from
   int high_bits = 0;  // the upper bits of q
   int zero = 0;
@@ -56,15 +65,19 @@ struct QuantGrid {
   std::span<const uint8_t> values = {};  // [16] what each q of up to 4 bits stands for; or empty
   float unit = 1.0F;                     // a power of two
   bool power_of_two = false;             // d is 2^(its bits - 127), in one byte, and not an f16
+  bool f32_factors = false;              // d and dmin are f32, and all groups' scales are 1
 
-  constexpr bool grouped() const { return span > kQuantBlock; }  // false: scale = minimum = 1
+  // false: scale = minimum = 1
+  constexpr bool grouped() const { return span > kQuantBlock && !f32_factors; }
   constexpr int64_t bits() const { return low_bits + high_bits; }
   constexpr int64_t groups() const { return span / group; }
   constexpr int ValueOf(uint8_t q) const { return (values.empty() ? q : values[q]) - zero; }
   // The bytes of 16 packed columns of a span; packed_matrix.h shows their layout.
   constexpr int64_t PlaneBytes() const { return kBlockColumns * span / 8 * bits(); }
   constexpr int64_t ScaleBytes() const { return grouped() ? kBlockColumns * groups() : 0; }
-  constexpr int64_t FactorBytes() const { return kBlockColumns * (power_of_two ? 1 : 2); }
+  constexpr int64_t FactorBytes() const {
+    return kBlockColumns * (power_of_two ? 1 : f32_factors ? 4 : 2);
+  }
   constexpr int64_t SpanBytes() const {
     const int64_t scales = ScaleBytes() + FactorBytes();
     return PlaneBytes() + (has_minimum ? 2 * scales : scales);
@@ -130,6 +143,14 @@ inline constexpr QuantGrid kGrids[] = {
      .values = kMxfp4Values,
      .unit = 0.5F,
      .power_of_two = true},
+    {.span = 32, .group = 32, .low_bits = 4, .zero = 8, .f32_factors = true},
+    {.span = 32, .group = 32, .low_bits = 4, .has_minimum = true, .f32_factors = true},
+    {.span = 32, .group = 32, .low_bits = 8, .zero = 128, .f32_factors = true},
+    {.span = 32, .group = 32, .low_bits = 8, .has_minimum = true, .f32_factors = true},
+    {.span = 64, .group = 32, .low_bits = 4, .zero = 8, .f32_factors = true},
+    {.span = 64, .group = 32, .low_bits = 4, .has_minimum = true, .f32_factors = true},
+    {.span = 64, .group = 32, .low_bits = 8, .zero = 128, .f32_factors = true},
+    {.span = 64, .group = 32, .low_bits = 8, .has_minimum = true, .f32_factors = true},
 };
 
 // REQUIRES: IsGrid(type).
@@ -139,15 +160,17 @@ constexpr const QuantGrid& GridOf(WeightType type) {
 
 // One span of one output. Parts that its grid does not have are undefined.
 struct QuantSpan {
-  uint16_t d;         // f16, or a power of two
-  uint16_t dmin;      // f16
+  uint32_t d;         // bits of an f16 or an f32, or a power of two
+  uint32_t dmin;      // bits of an f16 or an f32
   uint8_t q[256];     // [span]
   int8_t scales[16];  // [groups]
   int8_t minima[16];  // [groups]
 };
 
 // unit * d of a span, exactly. Infinite for a power of two of 255.
-float FactorOf(const QuantGrid& grid, uint16_t d);
+float FactorOf(const QuantGrid& grid, uint32_t d);
+// dmin of a span.
+float MinimumOf(const QuantGrid& grid, uint32_t dmin);
 
 // The values of a span. out: [span]
 void SpanValues(const QuantGrid& grid, const QuantSpan& span, float* out);

@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -54,11 +55,11 @@ std::vector<float> RandomValues(int64_t n) {
 }
 
 // Of any grid.
-std::vector<QuantSpan> RandomSpans(int64_t n) {
+std::vector<QuantSpan> RandomSpans(const QuantGrid& grid, int64_t n) {
   std::mt19937 random(1);
   std::vector<QuantSpan> spans(static_cast<size_t>(n));
   for (QuantSpan& span : spans) {
-    span.d = span.dmin = F32ToF16(0.01F);
+    span.d = span.dmin = grid.f32_factors ? std::bit_cast<uint32_t>(0.01F) : F32ToF16(0.01F);
     for (int8_t& scale : span.scales) scale = static_cast<int8_t>(random() % 16);
     for (int8_t& minimum : span.minima) minimum = static_cast<int8_t>(random() % 16);
     for (uint8_t& q : span.q) q = static_cast<uint8_t>(random());
@@ -69,8 +70,9 @@ std::vector<QuantSpan> RandomSpans(int64_t n) {
 PackedMatrix RandomMatrix(WeightType type, const Shape& shape, WeightMemory& memory) {
   PackedMatrix matrix = memory.Allocate(type, shape.n, shape.k).value();
   const std::vector<float> row = RandomValues(shape.k);
-  const std::vector<QuantSpan> spans =
-      IsGrid(type) ? RandomSpans(shape.k / GridOf(type).span) : std::vector<QuantSpan>();
+  const std::vector<QuantSpan> spans = IsGrid(type)
+                                           ? RandomSpans(GridOf(type), shape.k / GridOf(type).span)
+                                           : std::vector<QuantSpan>();
   for (int64_t i = 0; i < shape.n; ++i) {
     if (IsGrid(type)) {
       matrix.PackSpans({&i, 1}, [&](int64_t first, std::span<QuantSpan> out) {

@@ -60,6 +60,8 @@ absl::StatusOr<PackedColumns> ReadPackedColumns(const FormFinder& finder, Range<
   PackedColumns says;
   NG_ASSIGN_OR_RETURN(says.bits, finder.config().Int("bits", bits));
   NG_ASSIGN_OR_RETURN(says.group, finder.config().Int("group_size", kGroups));
+  NG_ASSIGN_OR_RETURN(const auto symmetric, finder.config().OptionalBool("sym"));
+  says.symmetric = symmetric.value_or(false);
   if (says.group == 0) return finder.RefuseKey("group_size", "must be -1 or at least 1");
   return says;
 }
@@ -92,9 +94,9 @@ absl::Status FindAwq(FormFinder& finder) {
   NG_RETURN_IF_ERROR(finder.OneOf("method", {"awq"}, "awq").status());
   NG_RETURN_IF_ERROR(finder.OneOf("pack_dtype", {"int32"}, "int32").status());
   finder.Inert({"zero_point", "modules_to_not_convert", "do_fuse", "fuse_max_seq_len",
-                "modules_to_fuse", "exllama_config", "backend", "sym", "desc_act", "lm_head",
-                "meta", "model_name_or_path", "model_file_base_name", "damp_percent",
-                "true_sequential", "static_groups"});
+                "modules_to_fuse", "exllama_config", "backend", "desc_act", "lm_head", "meta",
+                "model_name_or_path", "model_file_base_name", "damp_percent", "true_sequential",
+                "static_groups"});
   return FindAwqMatrices(finder, says);
 }
 

@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "core/base/absl_view.h"
+#include "core/formats/quantised/block_writer.h"
 
 namespace ng {
 
@@ -89,6 +90,7 @@ absl::Status FormFinder::CheckAllRead() const {
 void FormFinder::Add(MatrixForm form, std::string name, std::vector<int64_t> shape) {
   form.info.name = std::move(name);
   form.info.shape = std::move(shape);
+  form.info.dtype = GivenAs(form, form.info.shape.back());
   form.info.n_elements = 1;
   for (const int64_t extent : form.info.shape) form.info.n_elements *= extent;
   form.info.n_bytes =

@@ -68,7 +68,7 @@ class FormFinder {
   // Errors: a key that says something and that nobody read.
   absl::Status CheckAllRead() const;
 
-  // A matrix. Sets its name, shape and sizes; its tensors are no others' any more.
+  // A matrix. Sets its name, shape, type and sizes; its tensors are no others' any more.
   void Add(MatrixForm form, std::string name, std::vector<int64_t> shape);
   // A tensor that the model does not need.
   void Drop(const TensorInfo& tensor) { dropped_.insert(tensor.name); }

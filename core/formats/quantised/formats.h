@@ -28,7 +28,7 @@ struct QuantisedFormat {
   std::string_view what;    // as README's table has it
   absl::Status (*find)(FormFinder& finder);
 };
-// Formats that are found by another key than quant_method have a name in brackets.
+// README.md has the same in a row of its table.
 inline constexpr QuantisedFormat kQuantisedFormats[] = {
     {"fp8", "E4M3 by blocks, by rows, by tensor", FindFp8},
     {"fbgemm_fp8", "E4M3 by rows", FindFp8},

@@ -62,6 +62,14 @@ absl::StatusOr<int64_t> BitsOf(const FormFinder& finder, const GptqTensors& tens
                            absl::StrCat("[", inputs, " * bits / 32, rows] with 2, 3, 4 or 8 bits"));
 }
 
+// Zeros that are all alike are one, so that integers need no minima.
+absl::Status ShareZero(const TensorSource& source, Factors* zeros) {
+  NG_ASSIGN_OR_RETURN(const std::vector<float> numbers, zeros->read(source));
+  const bool alike = std::ranges::all_of(numbers, [&](float zero) { return zero == numbers[0]; });
+  if (alike && !numbers.empty()) *zeros = ConstantFactor(numbers[0]);
+  return absl::OkStatus();
+}
+
 absl::Status AddGptq(FormFinder& finder, const std::string& name, const GptqTensors& tensors,
                      const PackedColumns& says) {
   NG_ASSIGN_OR_RETURN(const int64_t bits, BitsOf(finder, tensors, says));
@@ -98,6 +106,7 @@ absl::Status AddGptq(FormFinder& finder, const std::string& name, const GptqTens
     }
     return numbers;
   };
+  if (says.symmetric) NG_RETURN_IF_ERROR(ShareZero(finder.source(), &form.zeros));
   form.parts = {tensors.weight, tensors.zeros, tensors.scales};
   if (tensors.group_index != nullptr) {
     form.parts.push_back(tensors.group_index);
@@ -114,7 +123,6 @@ absl::StatusOr<PackedColumns> ReadGptqKeys(const FormFinder& finder) {
   NG_ASSIGN_OR_RETURN(PackedColumns says, ReadPackedColumns(finder, {2, 8}));
   if (!IsAllowed(says.bits)) return finder.RefuseKey("bits", "must be 2, 3, 4 or 8");
   finder.Inert({"desc_act",
-                "sym",
                 "static_groups",
                 "damp_percent",
                 "damp_auto_increment",
@@ -193,8 +201,7 @@ absl::Status FindAutoRound(FormFinder& finder) {
                                    {"auto_round", "auto_round:gptqmodel", "auto_round:exllamav2",
                                     "auto_round:auto_gptq", "auto_round:auto_awq"},
                                    "auto_round"));
-  finder.Inert({"sym",
-                "autoround_version",
+  finder.Inert({"autoround_version",
                 "batch_size",
                 "iters",
                 "lr",

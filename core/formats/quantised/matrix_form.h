@@ -61,7 +61,7 @@ struct Factors {
 };
 
 struct MatrixForm {
-  TensorInfo info;  // the matrix as the model sees it: its type is f32 or one of blocks
+  TensorInfo info;  // the matrix as the model sees it
   Codes codes;
   int64_t group = 0;  // inputs that share factors
   Factors scales;
@@ -71,6 +71,7 @@ struct MatrixForm {
   std::vector<float> own_table = {};          // in place of it
   std::vector<int32_t> group_of = {};         // [k] of each input, where they are not in order
   std::vector<const TensorInfo*> parts = {};  // all tensors that it is made of
+  bool is_mxfp4 = false;                      // given in blocks of MXFP4
   std::string what;                           // "int4, groups of 128"
 
   int64_t n_inputs() const { return info.shape.back(); }

@@ -14,9 +14,10 @@ struct PackedColumns {
   int64_t group = 0;  // -1: all inputs
   bool layers_differ = false;
   bool zeros_less_one = false;  // they are stored so
+  bool symmetric = false;       // all zeros are likely alike
 };
 
-// The keys "bits" and "group_size".
+// The keys "bits", "group_size" and "sym".
 absl::StatusOr<PackedColumns> ReadPackedColumns(const FormFinder& finder, Range<int64_t> bits);
 
 // Inputs that share a factor. scales: [groups, rows]

@@ -100,6 +100,7 @@ absl::Status AddMxfp4(FormFinder& finder, const std::string& name, const Float4P
     return PowersOf(source, *scale);
   };
   form.parts = {packed, scale};
+  form.is_mxfp4 = true;
   form.what = "mxfp4";
   finder.Add(std::move(form), name, std::move(shape));
   return absl::OkStatus();

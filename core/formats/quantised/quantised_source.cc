@@ -7,6 +7,7 @@
 #include <mutex>
 #include <utility>
 
+#include "core/formats/quantised/block_writer.h"
 #include "core/formats/quantised/row_decoder.h"
 
 namespace ng {
@@ -92,13 +93,6 @@ class QuantisedSource final : public TensorSource {
   const MatrixForm* FormOf(const TensorInfo& tensor) const {
     const auto found = std::ranges::lower_bound(matrices_, tensor.name, {}, NameOf);
     return found == matrices_.end() || found->info.name != tensor.name ? nullptr : &*found;
-  }
-
-  static void WriteRow(const MatrixForm& form, const RowDecoder& decoder, int64_t row,
-                       const uint8_t* codes, std::byte* out) {
-    // A row of floats is aligned in the buffer of its own.
-    decoder.ValuesOf(row, codes, reinterpret_cast<float*>(out));
-    (void)form;
   }
 
   // Who comes first reads it, and the others wait for that.

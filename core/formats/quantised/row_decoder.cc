@@ -19,8 +19,13 @@ absl::StatusOr<std::vector<float>> ReadFactors(const Factors& factors, const Ten
 void CodesOfRow(const Codes& codes, const std::byte* row, int64_t k, uint8_t* out) {
   if (codes.bits == 8) {
     std::memcpy(out, row, static_cast<size_t>(k));
-  } else if (codes.upper_first) {
-    for (int64_t i = 0; i < k; ++i) out[i] = BitsAt(row, 4 * (i ^ 1), 4);
+  } else if (codes.bits == 4 && k % 2 == 0) {
+    const int first = codes.upper_first ? 4 : 0;
+    for (int64_t i = 0; i < k; i += 2) {
+      const auto two = std::to_integer<uint8_t>(row[i / 2]);
+      out[i] = two >> first & 15;
+      out[i + 1] = two >> (4 - first) & 15;
+    }
   } else if (codes.per_word > 0) {
     for (int64_t i = 0; i < k; ++i) {
       const std::byte* const word = row + i / codes.per_word * kWordBytes;

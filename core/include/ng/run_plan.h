@@ -89,6 +89,9 @@ struct RunPlan {
   Codec codec_k = Codec::kF32;
   Codec codec_v = Codec::kF32;
   WeightSizes weights;
+  // Of a quantised checkpoint lines: its format, the bits of a weight in the file and in memory,
+  // what the format would round and a run does not.
+  std::string quantised;
   CachePlan cache;                 // what the store says that it will reserve
   std::vector<HeldLayers> held;    // where layers hold no more than a window, else empty
   int64_t state_bytes = 0;         // where the model keeps a state, and of checkpoints

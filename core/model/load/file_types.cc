@@ -23,13 +23,13 @@ std::optional<WeightType> TypeNamed(std::string_view name) {
 }
 
 // The type that holds a tensor as it is. Products with MXFP4 round their inputs to bytes; BF16 has
-// all its values too. Blocks that are read the other way round are blocks no more: f32 has all
-// their values.
+// all its values too. What is computed of codes and is on no grid is held as BF16, nearly. Blocks
+// that are read the other way round are blocks no more: f32 has all their values.
 WeightType OwnType(const TensorBinding& binding, bool packs_mxfp4) {
   const DType dtype = binding.tensor->dtype;
   if (dtype == DType::kMxfp4 && !packs_mxfp4) return WeightType::kBf16;
   if (IsBlockType(dtype)) return binding.transposed ? WeightType::kF32 : BlockGrid(dtype);
-  if (dtype == DType::kBf16) return WeightType::kBf16;
+  if (dtype == DType::kBf16 || dtype == DType::kComputed) return WeightType::kBf16;
   return dtype == DType::kF16 ? WeightType::kF16 : WeightType::kF32;
 }
 

@@ -98,18 +98,6 @@ std::string HeldAs(const WeightTypes& types) {
   return text;
 }
 
-// How the file's matrices are quantised, and what of it ng does otherwise; empty where they are
-// not.
-std::string QuantisedText(const ModelFile& model) {
-  if (model.quantised.empty()) return "";
-  std::string text = absl::StrCat("  quantised by ", model.quantised, "\n");
-  if (!model.not_rounded.empty()) {
-    absl::StrAppend(
-        &text, "  not rounded as the format would: ", absl::StrJoin(model.not_rounded, ", "), "\n");
-  }
-  return text;
-}
-
 // The chat template, and what it is told that is another thing tomorrow.
 std::string ChatText(const Assembly& assembly) {
   if (assembly.chat == nullptr) return std::string(kNoTemplate);
@@ -197,7 +185,7 @@ std::string DescribeRun(const Assembly& assembly, const RunPlan& plan, DescribeD
                   model.width, ", vocabulary ", model.shape.vocab_size, ", T_max ", model.context(),
                   ", weights held as ", HeldAs(assembly.weight_types),
                   assembly.packed ? ", mapped from " + assembly.packed->path() : "", "\n  ",
-                  Blocks(assembly), "\n", QuantisedText(assembly.model));
+                  Blocks(assembly), "\n", plan.quantised);
   AppendAdapters(assembly.adapters, &out);
   AppendTensors(assembly.model, detail, &out);
   absl::StrAppend(&out, "tokenizer ",

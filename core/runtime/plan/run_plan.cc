@@ -1,10 +1,13 @@
 #include "core/runtime/plan/run_plan.h"
 
 #include <algorithm>
+#include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
 #include "core/base/checked.h"
 #include "core/model/load/read_sizes.h"
 #include "core/model/ops/layer_attention.h"
@@ -12,6 +15,7 @@
 #include "core/model/ranks/layer_split.h"
 #include "core/model/step/step_sizes.h"
 #include "core/model/weights/rank_split.h"
+#include "core/model/weights/tensor_roles.h"
 #include "core/model/weights/weight_sizes.h"
 #include "core/runtime/loop/checkpoints.h"
 #include "core/runtime/watch/row_recorder.h"
@@ -129,6 +133,38 @@ absl::Status CheckMemory(const RunPlan& plan) {
       plan.remedy.empty() ? "" : "; ", plan.remedy));
 }
 
+namespace {
+
+// How the file's matrices are quantised, what they take as they are held, and what of it ng does
+// otherwise; empty where they are not.
+std::string QuantisedText(const Assembly& assembly, const WeightSizes& held) {
+  const ModelFile& model = assembly.model;
+  if (model.quantised.empty()) return "";
+  int64_t n_values = 0;
+  bool computed = false;
+  for (const TensorBinding& binding : model.bindings) {
+    if (!IsMatrix(binding.role)) continue;
+    n_values += binding.n_elements();
+    computed = computed || binding.tensor->dtype == DType::kComputed;
+  }
+  std::string text =
+      absl::StrCat("  quantised by ", model.quantised, "; all matrices as they are held: ",
+                   absl::StrFormat("%.2f", 8.0 * static_cast<double>(held.matrix_bytes()) /
+                                               static_cast<double>(std::max<int64_t>(1, n_values))),
+                   " bits a weight\n");
+  if (computed && assembly.config().Text("model.weights") == "auto") {
+    absl::StrAppend(&text, "  values on no grid of integers are held as the nearest bf16; ",
+                    "model.weights = f32 holds them as they are\n");
+  }
+  if (!model.not_rounded.empty()) {
+    absl::StrAppend(
+        &text, "  not rounded as the format would: ", absl::StrJoin(model.not_rounded, ", "), "\n");
+  }
+  return text;
+}
+
+}  // namespace
+
 absl::StatusOr<RunPlan> PlanWith(const Assembly& assembly, const RunNeeds& needs,
                                  const PlanChoices& choices, int64_t available) {
   const ModelSpec& model = assembly.model.spec;
@@ -144,6 +180,7 @@ absl::StatusOr<RunPlan> PlanWith(const Assembly& assembly, const RunNeeds& needs
   for (const std::vector<const ScaledAdapter*>& set : assembly.adapters.Sets()) {
     plan.adapter_bytes = SaturatingAdd(plan.adapter_bytes, AdapterBytes(set, assembly.model));
   }
+  plan.quantised = QuantisedText(assembly, plan.weights);
   NG_ASSIGN_OR_RETURN(RunCachePlan cache, assembly.PlanCacheFor(spec));
   plan.cache = std::move(cache.stores);
   if (assembly.HoldsWindows(spec)) {

@@ -121,7 +121,7 @@ float GroupChain(const Problem& p, const std::vector<std::byte>& prepared, int64
     sum = std::fma(scale * input.scale, static_cast<float>(whole), sum);
     if (!grid.has_minimum) continue;
     const float minimum =
-        F16ToF32(span.dmin) * static_cast<float>(grid.grouped() ? span.minima[group] : 1);
+        MinimumOf(grid, span.dmin) * static_cast<float>(grid.grouped() ? span.minima[group] : 1);
     sum = std::fma(minimum, -(input.scale * static_cast<float>(inputs)), sum);
   }
   return sum;

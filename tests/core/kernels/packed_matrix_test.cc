@@ -153,13 +153,18 @@ float GridValueAt(const QuantGrid& grid, const std::byte* packed, int64_t column
   const uint8_t* small = bytes + grid.span * grid.bits() * 2;
   const int64_t group = i / grid.group * 16 + column;
   const auto integer = [&](int64_t part) {
-    return grid.span == 32 ? 1
+    return !grid.grouped() ? 1
                            : static_cast<int8_t>(small[part * grid.span / grid.group * 16 + group]);
   };
   const uint8_t* factors =
-      small + (grid.span == 32 ? 0 : grid.span / grid.group * 16 * (grid.has_minimum ? 2 : 1));
+      small + (!grid.grouped() ? 0 : grid.span / grid.group * 16 * (grid.has_minimum ? 2 : 1));
   const auto factor = [&](int64_t part) {
     if (grid.power_of_two) return grid.unit * std::ldexp(1.0F, factors[column] - 127);
+    if (grid.f32_factors) {
+      float whole = 0.0F;
+      std::memcpy(&whole, factors + part * 64 + column * 4, sizeof(whole));
+      return whole;
+    }
     uint16_t half = 0;
     std::memcpy(&half, factors + part * 32 + column * 2, sizeof(half));
     return (part == 0 ? grid.unit : 1.0F) * F16ToF32(half);

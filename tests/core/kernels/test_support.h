@@ -41,10 +41,12 @@ inline QuantSpan RandomSpan(const QuantGrid& grid, std::mt19937& random) {
   }
   const auto d = [&](double unit) {
     unit /= most * (grid.grouped() ? 128.0 : 1.0);
-    return F32ToF16(static_cast<float>(unit * (1.0 + static_cast<double>(random() % 100) / 100)));
+    const auto factor =
+        static_cast<float>(unit * (1.0 + static_cast<double>(random() % 100) / 100));
+    return grid.f32_factors ? std::bit_cast<uint32_t>(factor) : uint32_t{F32ToF16(factor)};
   };
   QuantSpan span = {};
-  span.d = grid.power_of_two ? static_cast<uint16_t>(125 - random() % 4)
+  span.d = grid.power_of_two ? static_cast<uint32_t>(125 - random() % 4)
                              : d(1.0 / static_cast<double>(grid.unit));
   span.dmin = d(1.0);
   for (int8_t& scale : span.scales) scale = static_cast<int8_t>(random());

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <filesystem>
 #include <fstream>
@@ -124,6 +125,72 @@ bool MayBeMissing(std::string_view part) {
                                            "group_size"};
   return std::ranges::any_of(kEndings, [&](auto ending) { return part.ends_with(ending); });
 }
+
+// The value of each matrix of q and of the feed-forward's output, held as `weights` says.
+struct HeldMatrix {
+  std::string type;
+  std::vector<float> values;
+};
+std::vector<HeldMatrix> HeldAs(const std::string& folder, const std::string& weights) {
+  const auto file = OpenModel(DataFolder(folder));
+  EXPECT_TRUE(file.ok()) << file.status();
+  const auto types = WeightTypesFor(*file, weights);
+  EXPECT_TRUE(types.ok()) << types.status();
+  const std::unique_ptr<Executor> executor = MakeExecutor(1);
+  const auto loaded = LoadWeights(*file, {.types = *types, .executor = executor.get()});
+  EXPECT_TRUE(loaded.ok()) << loaded.status();
+  std::vector<HeldMatrix> held;
+  for (const BlockWeights& block : loaded->layers[0]) {
+    for (const PackedMatrix* matrix : {&block.in, &block.out}) {
+      HeldMatrix& one = held.emplace_back();
+      one.type = WeightTypeName(matrix->type());
+      std::vector<float> row(static_cast<size_t>(matrix->k()));
+      for (int64_t i = 0; i < matrix->n(); ++i) {
+        matrix->CopyRow(i, row.data());
+        one.values.insert(one.values.end(), row.begin(), row.end());
+      }
+    }
+  }
+  return held;
+}
+
+class PackedFolder : public ::testing::TestWithParam<std::pair<const char*, const char*>> {};
+
+TEST_P(PackedFolder, HoldsTheValuesInTheTypeThatHasThem) {
+  const auto& [folder, type] = GetParam();
+  const std::vector<HeldMatrix> packed = HeldAs(folder, "auto");
+  const std::vector<HeldMatrix> exact = HeldAs(folder, "f32");
+  ASSERT_EQ(packed.size(), exact.size());
+  const double tolerance = std::string_view(type) == "bf16" ? 0x1p-8 : 3e-7;
+  for (size_t i = 0; i < packed.size(); ++i) {
+    EXPECT_EQ(packed[i].type, type) << i;
+    double most = 0.0;
+    for (const float value : exact[i].values) most = std::max(most, std::abs(double{value}));
+    double worst = 0.0;
+    for (size_t v = 0; v < exact[i].values.size(); ++v) {
+      worst = std::max(worst, std::abs(double{packed[i].values[v]} - double{exact[i].values[v]}));
+    }
+    EXPECT_LE(worst, tolerance * most) << i;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    All, PackedFolder,
+    ::testing::Values(
+        std::pair("gptq2", "w4z_32"), std::pair("gptq3", "w4z_64"), std::pair("gptq4", "w4z_32"),
+        std::pair("gptq4_sym", "w4_32"), std::pair("gptq4_v2", "w4z_32"),
+        std::pair("gptq4_act", "bf16"), std::pair("awq", "w4z_32"),
+        std::pair("auto_round_awq", "w4z_32"), std::pair("ct_w4", "w4_32"),
+        std::pair("ct_w4_asym", "w4z_32"), std::pair("ct_w3", "w4_32"), std::pair("ct_w8", "w8_64"),
+        std::pair("ct_int8", "w8_64"), std::pair("ct_int8_asym", "w8z_64"),
+        std::pair("ct_mxfp4", "bf16"), std::pair("mlx2", "w4z_32"), std::pair("mlx3", "w4z_64"),
+        std::pair("mlx5", "w8z_32"), std::pair("mlx6", "w8z_64"), std::pair("mlx8", "w8z_64"),
+        std::pair("bnb_int8", "w8_64"), std::pair("bnb_nf4", "bf16"), std::pair("hqq2", "w4z_32"),
+        std::pair("hqq3", "w4z_64"), std::pair("hqq4", "w4z_64"), std::pair("hqq4_columns", "bf16"),
+        std::pair("hqq8", "w8z_64"), std::pair("torchao_int4", "w4z_32"),
+        std::pair("torchao_int8", "w8_64"), std::pair("bitnet", "w4_64"),
+        std::pair("fp8_block", "bf16"), std::pair("modelopt_nvfp4", "bf16")),
+    [](const auto& info) { return std::string(info.param.first); });
 
 class MalformedFolder : public ::testing::TestWithParam<std::string> {};
 

@@ -52,11 +52,11 @@ struct Answer {
   std::vector<float> logits;  // of the prompt
 };
 
-absl::StatusOr<Answer> Run(const fs::path& folder, const Json& expected,
-                           const std::string& weights) {
+absl::StatusOr<Answer> Run(const fs::path& folder, const Json& expected, const std::string& weights,
+                           const std::string& isa = "auto") {
   EngineOptions options;
   options.overrides = {"model.path=" + folder.string(), "model.weights=" + weights,
-                       "sampler.chain=greedy", "run.threads=2"};
+                       "sampler.chain=greedy", "run.threads=2", "run.isa=" + isa};
   NG_ASSIGN_OR_RETURN(const auto engine, Engine::Open(options));
   const std::vector<int32_t> prompt = expected["prompt"];
   const auto n = static_cast<int>(expected["ids"].size() - prompt.size());
@@ -91,6 +91,31 @@ TEST_P(QuantisedFolder, HeldAsF32GivesTheLogitsOfItsValues) {
   ASSERT_TRUE(answer.ok()) << answer.status();
   EXPECT_LE(Worst(*answer, expected), 1e-4);
   EXPECT_EQ(answer->ids, expected["ids"].get<std::vector<int32_t>>());
+}
+
+// Products with integers round their inputs to bytes: that is all that is lost.
+TEST_P(QuantisedFolder, HeldPackedIsNearAndHasTheBitsOfTheScalarLevel) {
+  const fs::path folder = DataFolder() / GetParam();
+  const Json expected = ReadJson(folder / "expected.json");
+  const auto scalar = Run(folder, expected, "auto", "scalar");
+  const auto vector = Run(folder, expected, "auto", "avx2");
+  ASSERT_TRUE(scalar.ok()) << scalar.status();
+  ASSERT_TRUE(vector.ok()) << vector.status();
+  EXPECT_EQ(scalar->logits, vector->logits);
+  EXPECT_EQ(scalar->ids, vector->ids);
+  double most = 0.0;
+  for (const float logit : scalar->logits) most = std::max(most, std::abs(double{logit}));
+  EXPECT_LE(Worst(*scalar, expected), 0.04 * most);
+}
+
+// README says what runs: the rows of the table.
+TEST(QuantisedFormats, AreThoseInReadmesTable) {
+  std::string cell = "| quantised folders | ";
+  for (const QuantisedFormat& format : kQuantisedFormats) {
+    absl::StrAppend(&cell, &format == kQuantisedFormats ? "" : "; ", "`",
+                    std::string(format.method), "`: ", std::string(format.what));
+  }
+  EXPECT_THAT(test::Slurp(NG_SOURCE_DIR "/README.md"), HasSubstr(cell + " |\n"));
 }
 
 INSTANTIATE_TEST_SUITE_P(All, QuantisedFolder, ::testing::ValuesIn(Folders()),

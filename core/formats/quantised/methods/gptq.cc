@@ -9,7 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "core/formats/quantised/factors.h"
 #include "core/formats/quantised/formats.h"
-#include "core/formats/quantised/packed_columns.h"
+#include "core/formats/quantised/methods/packed_columns.h"
 #include "core/formats/quantised/row_decoder.h"
 
 namespace ng {

@@ -1,6 +1,6 @@
 // What GPTQ, AWQ and AutoRound say of their matrices, whose codes lie in columns of words.
-#ifndef NG_CORE_FORMATS_QUANTISED_PACKED_COLUMNS_H_
-#define NG_CORE_FORMATS_QUANTISED_PACKED_COLUMNS_H_
+#ifndef NG_CORE_FORMATS_QUANTISED_METHODS_PACKED_COLUMNS_H_
+#define NG_CORE_FORMATS_QUANTISED_METHODS_PACKED_COLUMNS_H_
 
 #include <cstdint>
 
@@ -29,4 +29,4 @@ absl::Status FindAwqMatrices(FormFinder& finder, const PackedColumns& says);
 
 }  // namespace ng
 
-#endif  // NG_CORE_FORMATS_QUANTISED_PACKED_COLUMNS_H_
+#endif  // NG_CORE_FORMATS_QUANTISED_METHODS_PACKED_COLUMNS_H_

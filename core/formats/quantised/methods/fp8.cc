@@ -6,7 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "core/formats/quantised/factors.h"
 #include "core/formats/quantised/formats.h"
-#include "core/formats/quantised/parts.h"
+#include "core/formats/quantised/methods/parts.h"
 
 namespace ng {
 namespace {

@@ -3,7 +3,7 @@
 #include <string>
 
 #include "core/formats/quantised/formats.h"
-#include "core/formats/quantised/parts.h"
+#include "core/formats/quantised/methods/parts.h"
 
 namespace ng {
 

@@ -1,4 +1,4 @@
-#include "core/formats/quantised/parts.h"
+#include "core/formats/quantised/methods/parts.h"
 
 #include <utility>
 #include <vector>

@@ -1,6 +1,6 @@
 // Matrices that several formats have alike.
-#ifndef NG_CORE_FORMATS_QUANTISED_PARTS_H_
-#define NG_CORE_FORMATS_QUANTISED_PARTS_H_
+#ifndef NG_CORE_FORMATS_QUANTISED_METHODS_PARTS_H_
+#define NG_CORE_FORMATS_QUANTISED_METHODS_PARTS_H_
 
 #include <string>
 
@@ -27,4 +27,4 @@ absl::Status AddMxfp4(FormFinder& finder, const std::string& name, const Float4P
 
 }  // namespace ng
 
-#endif  // NG_CORE_FORMATS_QUANTISED_PARTS_H_
+#endif  // NG_CORE_FORMATS_QUANTISED_METHODS_PARTS_H_

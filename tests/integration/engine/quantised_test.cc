@@ -7,53 +7,47 @@
 #include <cmath>
 #include <filesystem>
 #include <fstream>
-#include <functional>
 #include <nlohmann/json.hpp>
 #include <string>
-#include <string_view>
 #include <vector>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "core/formats/quantised/formats.h"
-#include "core/formats/safetensors.h"
-#include "core/model/files/model_file.h"
 #include "ng/engine.h"
-#include "ng/safetensors.h"
 #include "tests/support/temp_dir.h"
 
 namespace ng {
 namespace {
 
 namespace fs = std::filesystem;
-using test::TempDir;
 using ::testing::HasSubstr;
 using Json = nlohmann::json;
 
-fs::path DataFolder() { return fs::path(NG_TEST_DATA) / "quantised"; }
+fs::path QuantisedData() { return fs::path(NG_TEST_DATA) / "quantised"; }
 
-std::vector<std::string> Folders() {
+std::vector<std::string> QuantisedFolders() {
   std::vector<std::string> names;
-  for (const fs::directory_entry& entry : fs::directory_iterator(DataFolder())) {
+  for (const fs::directory_entry& entry : fs::directory_iterator(QuantisedData())) {
     if (entry.is_directory()) names.push_back(entry.path().filename());
   }
   std::ranges::sort(names);
   return names;
 }
 
-Json ReadJson(const fs::path& path) {
+Json ReadJsonOf(const fs::path& path) {
   Json json;
   std::ifstream(path) >> json;
   return json;
 }
 
-struct Answer {
+struct FolderAnswer {
   std::vector<int32_t> ids;
   std::vector<float> logits;  // of the prompt
 };
 
-absl::StatusOr<Answer> Run(const fs::path& folder, const Json& expected, const std::string& weights,
-                           const std::string& isa = "auto") {
+absl::StatusOr<FolderAnswer> RunFolder(const fs::path& folder, const Json& expected,
+                                       const std::string& weights,
+                                       const std::string& isa = "auto") {
   EngineOptions options;
   options.overrides = {"model.path=" + folder.string(), "model.weights=" + weights,
                        "sampler.chain=greedy", "run.threads=2", "run.isa=" + isa};
@@ -65,11 +59,11 @@ absl::StatusOr<Answer> Run(const fs::path& folder, const Json& expected, const s
   GenerateOptions keep;
   keep.capture_logits = true;
   NG_ASSIGN_OR_RETURN(const auto done, engine->Generate(requests, keep));
-  return Answer{done[0].ids, done[0].captured.logits};
+  return FolderAnswer{done[0].ids, done[0].captured.logits};
 }
 
 // The largest difference to the last rows of the reference.
-double Worst(const Answer& answer, const Json& expected) {
+double WorstOf(const FolderAnswer& answer, const Json& expected) {
   std::vector<double> reference;
   for (const Json& row : expected["logits"]) {
     for (const double logit : row) reference.push_back(logit);
@@ -85,27 +79,27 @@ double Worst(const Answer& answer, const Json& expected) {
 class QuantisedFolder : public ::testing::TestWithParam<std::string> {};
 
 TEST_P(QuantisedFolder, HeldAsF32GivesTheLogitsOfItsValues) {
-  const fs::path folder = DataFolder() / GetParam();
-  const Json expected = ReadJson(folder / "expected.json");
-  const auto answer = Run(folder, expected, "f32");
+  const fs::path folder = QuantisedData() / GetParam();
+  const Json expected = ReadJsonOf(folder / "expected.json");
+  const auto answer = RunFolder(folder, expected, "f32");
   ASSERT_TRUE(answer.ok()) << answer.status();
-  EXPECT_LE(Worst(*answer, expected), 1e-4);
+  EXPECT_LE(WorstOf(*answer, expected), 1e-4);
   EXPECT_EQ(answer->ids, expected["ids"].get<std::vector<int32_t>>());
 }
 
 // Products with integers round their inputs to bytes: that is all that is lost.
 TEST_P(QuantisedFolder, HeldPackedIsNearAndHasTheBitsOfTheScalarLevel) {
-  const fs::path folder = DataFolder() / GetParam();
-  const Json expected = ReadJson(folder / "expected.json");
-  const auto scalar = Run(folder, expected, "auto", "scalar");
-  const auto vector = Run(folder, expected, "auto", "avx2");
+  const fs::path folder = QuantisedData() / GetParam();
+  const Json expected = ReadJsonOf(folder / "expected.json");
+  const auto scalar = RunFolder(folder, expected, "auto", "scalar");
+  const auto vector = RunFolder(folder, expected, "auto", "avx2");
   ASSERT_TRUE(scalar.ok()) << scalar.status();
   ASSERT_TRUE(vector.ok()) << vector.status();
   EXPECT_EQ(scalar->logits, vector->logits);
   EXPECT_EQ(scalar->ids, vector->ids);
   double most = 0.0;
   for (const float logit : scalar->logits) most = std::max(most, std::abs(double{logit}));
-  EXPECT_LE(Worst(*scalar, expected), 0.04 * most);
+  EXPECT_LE(WorstOf(*scalar, expected), 0.04 * most);
 }
 
 // README says what runs: the rows of the table.
@@ -118,7 +112,7 @@ TEST(QuantisedFormats, AreThoseInReadmesTable) {
   EXPECT_THAT(test::Slurp(NG_SOURCE_DIR "/README.md"), HasSubstr(cell + " |\n"));
 }
 
-INSTANTIATE_TEST_SUITE_P(All, QuantisedFolder, ::testing::ValuesIn(Folders()),
+INSTANTIATE_TEST_SUITE_P(All, QuantisedFolder, ::testing::ValuesIn(QuantisedFolders()),
                          [](const auto& info) { return info.param; });
 
 }  // namespace

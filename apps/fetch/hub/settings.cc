@@ -19,7 +19,7 @@ std::string Variable(const char* name) {
   return value == nullptr ? "" : value;
 }
 
-std::string FirstOf(std::string first, const std::string& second) {
+std::string FirstOf(const std::string& first, const std::string& second) {
   return first.empty() ? second : first;
 }
 

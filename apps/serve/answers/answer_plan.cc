@@ -150,8 +150,9 @@ Parsed<AnswerPlan> Planned(AnswerPlan plan, const PlanParts& parts) {
 
 ApiError NotKept(AnswerKind kind, const std::string& id, const PlanParts& parts) {
   const bool in_thread = kind == AnswerKind::kMessage;
-  ApiError error = {.param = in_thread ? "thread.previous_message_id" : "previous_response_id",
-                    .code = in_thread ? kThreadNotFound : "previous_response_not_found"};
+  ApiError error;
+  error.param = in_thread ? "thread.previous_message_id" : "previous_response_id";
+  error.code = in_thread ? kThreadNotFound : "previous_response_not_found";
   if (in_thread) error.status = kNotFound;
   error.message =
       absl::StrCat(error.param, " = ", id.substr(0, 80),

@@ -54,8 +54,9 @@ std::byte* WriteIntegers(const uint8_t* codes, int64_t span, int bits, std::byte
     std::memcpy(out, codes, static_cast<size_t>(span));
     return out + span;
   }
-  for (int64_t i = 0; i < span; i += 2)
+  for (int64_t i = 0; i < span; i += 2) {
     *out++ = static_cast<std::byte>(codes[i] | codes[i + 1] << 4);
+  }
   return out;
 }
 

@@ -84,8 +84,9 @@ WeightTypes OwnTypes(const ModelFile& file, bool packs_mxfp4) {
       } else {
         ShareGateUp(spec.MixtureOf(block).shared, &held.in);
         ShareGateUp(spec.MixtureOf(block).expert, &held.experts->in);
-        if (!spec.MixtureOf(block).has_shared())
+        if (!spec.MixtureOf(block).has_shared()) {
           static_cast<MatrixPairTypes&>(held) = *held.experts;
+        }
       }
     }
   }

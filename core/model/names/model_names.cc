@@ -247,8 +247,9 @@ absl::Status Broken(const NamedModel& model) {
 std::vector<FoundModel> MeantIn(const ModelPlace& place, const std::string& name,
                                 std::vector<FoundModel> models) {
   const std::string here = WithoutHost(place.source, name);
-  if (const std::optional<NameParts> asked = NamePartsOf(here))
+  if (const std::optional<NameParts> asked = NamePartsOf(here)) {
     return BestOf(*asked, std::move(models));
+  }
   std::erase_if(models, [&](const FoundModel& model) { return !Same(here, model.shown.name); });
   return models;
 }

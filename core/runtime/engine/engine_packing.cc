@@ -51,8 +51,9 @@ absl::Status Engine::PackWeights(const std::string& path) const {
                                      config.Int("cache.max_tokens"),
                                      ": packed weights have RoPE's factors of short runs alone"));
     }
-    if (assembly.model.random_weights)
+    if (assembly.model.random_weights) {
       return UsageError("random weights have no files to be packed");
+    }
     NG_ASSIGN_OR_RETURN(ModelWeights weights, LoadOwn(assembly, state_->HowToLoad()));
     return WritePackedWeights(
         path, {config.Text("model.path"), config.Text("model.weights"), assembly.model, weights},

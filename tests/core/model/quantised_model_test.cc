@@ -227,8 +227,9 @@ TEST_P(MalformedFolder, HasNoPartOfAnotherShape) {
     if (part.ends_with(".W_q") || whole.config.dump().find("bnb_4bit") != std::string::npos) {
       if (part.ends_with(".W_q") || part.ends_with(".weight")) continue;
     }
-    if (part.ends_with(".scale") || part.ends_with(".zero") || part.ends_with(".shape"))
+    if (part.ends_with(".scale") || part.ends_with(".zero") || part.ends_with(".shape")) {
       continue;  // of HQQ: their number
+    }
     QuantisedFiles other = whole;
     other.header[part]["shape"] = {1, n, 1, 1};
     const absl::Status status = LoadFolder(other);

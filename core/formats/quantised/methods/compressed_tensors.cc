@@ -32,8 +32,9 @@ absl::StatusOr<Sharing> ReadSharing(const JsonFields& weights, const std::string
   const std::string name = strategy.value_or(group.value_or(-1) > 0 ? "group" : "channel");
   if (name == "tensor" || name == "channel") return Sharing{};
   if (name == "block" && block && block->size() == 2) return Sharing{(*block)[0], (*block)[1]};
-  if ((name == "group" || name == "tensor_group") && group.value_or(0) > 0)
+  if ((name == "group" || name == "tensor_group") && group.value_or(0) > 0) {
     return Sharing{1, *group};
+  }
   return ModelFileError(absl::StrCat(
       file, ": strategy \"", name,
       "\" of quantised weights, can run: tensor, channel, group or tensor_group with group_size, "
@@ -67,8 +68,9 @@ absl::Status CheckFormatName(const JsonFields& fields, const std::string& file) 
   NG_ASSIGN_OR_RETURN(const auto format, fields.OptionalText("format"));
   if (!format || std::ranges::count(kFormats, *format) > 0) return absl::OkStatus();
   std::string known;
-  for (const std::string_view name : kFormats)
+  for (const std::string_view name : kFormats) {
     known += (known.empty() ? "" : ", ") + std::string(name);
+  }
   return ModelFileError(absl::StrCat(file, ": format ", JsonExcerpt(*format),
                                      " of compressed-tensors, can run: ", known));
 }

@@ -70,8 +70,9 @@ absl::Status AddMlx(FormFinder& finder, const TensorInfo& weight, const std::str
   if (mode.mode == "mxfp4") return AddMxfp4(finder, weight.name, parts);
   if (mode.mode == "nvfp4") return AddNvfp4(finder, weight.name, parts);
   if (mode.mode == "mxfp8") return AddMlxFloat8(finder, weight, *scales);
-  if (mode.bits == 7 || mode.bits < 2)
+  if (mode.bits == 7 || mode.bits < 2) {
     return finder.RefuseKey("bits", "must be 2, 3, 4, 5, 6 or 8");
+  }
   if (mode.group == 0) return finder.RefuseKey("group_size", "must be an integer");
   NG_ASSIGN_OR_RETURN(const TensorInfo* const biases, finder.Need(weight, module + ".biases"));
   std::vector<int64_t> shape = ValueShape(weight, mode.bits);

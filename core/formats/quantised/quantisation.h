@@ -16,7 +16,7 @@
 namespace ng {
 
 // What a config says, taken out of it.
-struct Quantisation {
+struct Quantisation {  // NOLINT(bugprone-exception-escape): what JsonDocument says of it
   const QuantisedFormat* format = nullptr;
   JsonDocument object;
   std::string file;    // that says it

@@ -58,7 +58,7 @@ std::pair<TensorPart, std::string> SplitName(const std::array<Ending, n>& ending
 class AdapterReader {
  public:
   AdapterReader(std::string path, const ModelFile& model, std::unique_ptr<TensorSource> source)
-      : model_(model) {
+      : model_(model), bindings_(BindingsByTensorOf(model)) {
     file_.path = std::move(path);
     file_.source = std::move(source);
   }
@@ -165,11 +165,11 @@ class AdapterReader {
     std::vector<std::string> names = {name, absl::StrCat("model.", name)};
     if (name.starts_with("model.")) names.push_back(name.substr(6));
     for (const std::string& one : names) {
-      const auto found = std::ranges::find_if(model_.bindings, [&](const TensorBinding& binding) {
-        const bool copy = model_.head_copy && binding.role == TensorRole::kHead;
-        return binding.tensor->name == one && !copy;
-      });
-      if (found != model_.bindings.end()) return &*found;
+      const auto found = bindings_.find(one);
+      if (found == bindings_.end()) continue;
+      for (const TensorBinding* const binding : found->second) {
+        if (!model_.head_copy || binding->role != TensorRole::kHead) return binding;
+      }
     }
     return nullptr;
   }
@@ -324,6 +324,7 @@ class AdapterReader {
   }
 
   const ModelFile& model_;
+  const BindingsByTensor bindings_;
   AdapterFile file_;
   std::map<std::string, AdapterPair> found_;  // by the module's name, or a GGUF tensor's
 };
@@ -366,6 +367,14 @@ absl::StatusOr<AdapterFile> OpenGgufAdapter(const std::string& path, const Model
 }
 
 }  // namespace
+
+BindingsByTensor BindingsByTensorOf(const ModelFile& model) {
+  BindingsByTensor bindings;
+  for (const TensorBinding& binding : model.bindings) {
+    bindings[binding.tensor->name].push_back(&binding);
+  }
+  return bindings;
+}
 
 absl::StatusOr<AdapterFile> OpenAdapter(const std::string& path, const ModelFile& model,
                                         const KeyPolicy& keys) {

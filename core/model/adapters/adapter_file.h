@@ -7,14 +7,20 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
+#include "absl/container/flat_hash_map.h"
 #include "core/formats/key_policy.h"
 #include "core/formats/tensor_source.h"
 #include "core/model/files/model_file.h"
 #include "ng/status.h"
 
 namespace ng {
+
+// The bindings of each tensor of a model. Borrows the model.
+using BindingsByTensor = absl::flat_hash_map<std::string_view, std::vector<const TensorBinding*>>;
+BindingsByTensor BindingsByTensorOf(const ModelFile& model);
 
 // What an adapter adds to one tensor of the model: scale * b * a.
 struct AdapterPair {

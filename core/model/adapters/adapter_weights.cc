@@ -73,7 +73,10 @@ Biases BiasesOf(const ModelWeights& weights) {
 class AdapterLoader {
  public:
   AdapterLoader(const ModelFile& model, ModelWeights& weights, Executor& executor)
-      : model_(model), weights_(weights), executor_(executor) {}
+      : model_(model),
+        bindings_(BindingsByTensorOf(model)),
+        weights_(weights),
+        executor_(executor) {}
 
   absl::Status Add(const ScaledAdapter& adapter) {
     for (const AdapterPair& pair : adapter.file.pairs) {
@@ -91,13 +94,14 @@ class AdapterLoader {
         AddEmbedding(pair.rows_first ? std::move(a) : Turned(a), Turned(b));
         continue;
       }
-      for (const TensorBinding& binding : model_.bindings) {
-        AddedPart* part = nullptr;
-        if (pair.experts_layer >= 0) {
-          part = AddExpert(binding, pair, a, b);
-        } else if (binding.tensor->name == pair.target) {
-          part = AddBinding(binding, a, b, magnitude.values);
-        }
+      if (pair.experts_layer >= 0) {
+        for (const TensorBinding& binding : model_.bindings) AddExpert(binding, pair, a, b);
+        continue;
+      }
+      const auto found = bindings_.find(pair.target);
+      if (found == bindings_.end()) continue;  // of a layer that another rank has
+      for (const TensorBinding* const binding : found->second) {
+        AddedPart* const part = AddBinding(*binding, a, b, magnitude.values);
         if (part == nullptr || pair.magnitude == nullptr) continue;
         part->magnitudes_of =
             absl::StrCat(adapter.file.source->path(), ": tensor \"", pair.magnitude->name, "\"");
@@ -163,15 +167,15 @@ class AdapterLoader {
     return AddRows(binding, a, own, {of_rows, of_rows + (magnitude.empty() ? 0 : binding.rows.n)});
   }
 
-  // A matrix of an expert, where it is one of the pair's; else null.
-  AddedPart* AddExpert(const TensorBinding& binding, const AdapterPair& pair, const Values& a,
-                       const Values& b) {
+  // A matrix of an expert, where it is one of the pair's.
+  void AddExpert(const TensorBinding& binding, const AdapterPair& pair, const Values& a,
+                 const Values& b) {
     using enum TensorRole;
     const TensorRole role = binding.role;
     const bool gate_up = role == kExpertGateUp || role == kExpertGate || role == kExpertUp;
     if (binding.at.layer != pair.experts_layer || !(gate_up || role == kExpertDown) ||
         gate_up != (pair.target == "gate_up_proj")) {
-      return nullptr;
+      return;
     }
     const int64_t expert = binding.at.expert;
     const int64_t n_ranks = AdapterFile::RankOf(pair);
@@ -185,8 +189,11 @@ class AdapterLoader {
       }
     }
     const Values inner = RowsFrom(a, expert * n_ranks, n_ranks);
-    if (pair.turned) return AddRows(binding, Turned(own), Turned(inner), {});
-    return AddRows(binding, inner, own, {});
+    if (pair.turned) {
+      AddRows(binding, Turned(own), Turned(inner), {});
+    } else {
+      AddRows(binding, inner, own, {});
+    }
   }
 
   // a: [ranks, inputs], b: [rows of the binding, ranks], magnitude: of these rows, or empty
@@ -287,6 +294,7 @@ class AdapterLoader {
   }
 
   const ModelFile& model_;
+  const BindingsByTensor bindings_;
   ModelWeights& weights_;
   Executor& executor_;
   std::map<PackedMatrix*, std::vector<AddedPart>> parts_;
@@ -306,14 +314,19 @@ void EmbeddingPairs::AddTo(int32_t token, std::span<float> row) const {
   }
 }
 
+uint64_t AdapterWeights::HashWith(uint64_t model_hash) const {
+  return HashOf(std::as_bytes(std::span(&hash_, 1)), model_hash);
+}
+
 int64_t AdapterBytes(Adapters adapters, const ModelFile& model) {
+  const BindingsByTensor bindings = BindingsByTensorOf(model);
   int64_t floats = 0;
   for (const ScaledAdapter* const adapter : adapters) {
     for (const AdapterPair& pair : adapter->file.pairs) {
       // Heads with latents have an a of their own each.
-      const auto n = std::ranges::count(model.bindings, pair.target,
-                                        [](const auto& at) { return at.tensor->name; });
-      floats += std::max<int64_t>(1, n) * (pair.a->n_elements + pair.b->n_elements);
+      const auto found = bindings.find(pair.target);
+      const int64_t n = found == bindings.end() ? 1 : std::ssize(found->second);
+      floats += n * (pair.a->n_elements + pair.b->n_elements);
       if (pair.magnitude != nullptr) floats += 2 * pair.magnitude->n_elements;
     }
   }

@@ -44,7 +44,8 @@ class AdapterWeights {
     return found == matrices_.end() ? nullptr : &found->second;
   }
   const EmbeddingPairs& embedding() const { return embedding_; }
-  uint64_t hash() const { return hash_; }  // of every value and scale
+  // A hash of every value and scale together with that of the model's weights.
+  uint64_t HashWith(uint64_t model_hash) const;
 
  private:
   Matrices matrices_;

@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "core/base/hash.h"
 #include "core/model/load/load_weights.h"
 #include "core/runtime/engine/engine_run.h"
 #include "core/runtime/groups/dealt_run.h"
@@ -308,8 +307,7 @@ absl::Status Engine::State::ReadAdapters(ModelWeights* weights) {
 
 uint64_t Engine::State::WithAdapters(uint64_t hash) const {
   if (assembly->adapters.always.empty()) return hash;
-  const uint64_t added = adapters.front().hash();
-  return HashOf(std::as_bytes(std::span(&added, 1)), hash);
+  return adapters.front().HashWith(hash);
 }
 
 absl::Status Engine::Set(std::span<const std::string> overrides) {

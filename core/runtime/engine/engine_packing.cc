@@ -1,9 +1,7 @@
 // Engine: the weights to a packed file, and whether one holds them.
-#include <span>
 #include <string>
 
 #include "absl/strings/str_cat.h"
-#include "core/base/hash.h"
 #include "core/model/adapters/merge_adapters.h"
 #include "core/model/load/load_weights.h"
 #include "core/model/load/packed_weights.h"
@@ -29,8 +27,7 @@ absl::StatusOr<ModelWeights> LoadOwn(const Assembly& assembly, LoadWeightsOption
       const AdapterWeights adapters,
       LoadAdapters(assembly.adapters.Sets().front(), assembly.model, weights, executor));
   NG_RETURN_IF_ERROR(MergeAdapters(adapters, assembly.model, weights, executor));
-  const uint64_t added = adapters.hash();
-  weights.hash = HashOf(std::as_bytes(std::span(&added, 1)), weights.hash);
+  weights.hash = adapters.HashWith(weights.hash);
   return weights;
 }
 

@@ -7,10 +7,12 @@
 #include <span>
 #include <string_view>
 #include <system_error>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "core/model/files/mlx_tensors.h"
 #include "core/model/keys/inert_keys.h"
 
 namespace ng {
@@ -39,11 +41,19 @@ absl::StatusOr<int64_t> CountLayers(const TensorSource& source, const Family& fa
   return count;
 }
 
+// [columns, taps, 1] in place of [columns, 1, taps], as MLX has it: the same numbers in a row.
+bool IsTurnedConvolution(const std::vector<int64_t>& a, const std::vector<int64_t>& b) {
+  constexpr size_t kRank = 3;
+  return a.size() == kRank && b.size() == kRank && a[0] == b[0] && a[1] == b[2] && a[2] == 1 &&
+         b[1] == 1;
+}
+
 // A value by itself may lie in a list of one (Gemma 4's layer_scalar), and the only row of a matrix
 // be a list (the gate of the shared expert in GGUF files of Qwen 1.5's and Qwen 3.5's mixtures), or
 // a list be such a row. A matrix in another list is no published model's.
 bool HoldTheSame(const std::vector<int64_t>& a, const std::vector<int64_t>& b) {
   constexpr size_t kMatrix = 2;
+  if (IsTurnedConvolution(a, b)) return true;
   const auto without_ones = [](const std::vector<int64_t>& shape) {
     return std::span(std::ranges::find_if(shape, [](int64_t extent) { return extent != 1; }),
                      shape.end());
@@ -70,15 +80,21 @@ absl::Status CheckTensor(const TensorSource& source, const TensorInfo& tensor,
 
 class Binder {
  public:
-  Binder(const Family& family, ModelFile& file) : family_(family), file_(file) {}
+  Binder(const Family& family, ModelFile& file)
+      : family_(family), file_(file), mlx_(*file.source, family, file.spec) {}
 
   absl::Status BindAll() {
     absl::Status status;
-    ForEachTensor(family_, file_.spec, ExpertTensorsIn(*file_.source, family_, file_.spec),
+    const ExpertTensors experts = mlx_.has_experts()
+                                      ? ExpertTensors::kEach
+                                      : ExpertTensorsIn(*file_.source, family_, file_.spec);
+    ForEachTensor(family_, file_.spec, experts,
                   [&](const RoleName& entry, const TensorSite& at, const std::string& name) {
-                    if (status.ok()) status = Bind(entry, at, name);
+                    if (!status.ok() || mlx_.Replace(entry.role, at.layer)) return;
+                    status = Bind(entry, at, name);
                   });
     NG_RETURN_IF_ERROR(status);
+    NG_RETURN_IF_ERROR(BindMlx());
     if (file_.spec.head.tied) TieHead();
     if (!missing_.empty()) return Missing();
     for (const TensorInfo& tensor : file_.source->tensors()) {
@@ -135,6 +151,26 @@ class Binder {
     return absl::OkStatus();
   }
 
+  absl::Status BindMlx() {
+    for (const auto& [place, tensor] : mlx_.all()) {
+      const auto& [layer, role] = place;
+      const int n_copies = CopiesOf(role, file_.spec, layer);
+      std::vector<int64_t> shape = RoleShape(role, file_.spec, layer);
+      if (n_copies > 0) shape.insert(shape.begin(), n_copies);
+      NG_RETURN_IF_ERROR(CheckTensor(*file_.source, *tensor, shape, file_.spec));
+      if (n_copies == 0) file_.bindings.push_back({role, {layer}, tensor});
+      for (int i = 0; i < n_copies; ++i) {
+        TensorBinding binding{role, {layer, i}, tensor};
+        binding.part = i;
+        binding.n_parts = n_copies;
+        file_.bindings.push_back(binding);
+      }
+      bound_.insert(tensor);
+    }
+    for (std::string& name : mlx_.Missing(file_.spec)) missing_.push_back(std::move(name));
+    return absl::OkStatus();
+  }
+
   // Of each head the rows of k, which are read as columns, and the rows of v.
   void BindHeads(const TensorBinding& all) {
     const auto& block = *file_.spec.Find(static_cast<size_t>(all.at.layer), Operation::kAttention);
@@ -170,6 +206,7 @@ class Binder {
 
   const Family& family_;
   ModelFile& file_;
+  MlxTensors mlx_;
   std::vector<std::string> missing_;
   std::set<const TensorInfo*> bound_;
 };

@@ -17,6 +17,7 @@
 #include "core/formats/safetensors.h"
 #include "core/formats/safetensors_index.h"
 #include "core/model/files/bind_tensors.h"
+#include "core/model/files/mlx_tensors.h"
 #include "core/model/files/random_source.h"
 #include "core/model/gguf/gguf_families.h"
 #include "core/model/gguf/gguf_names.h"
@@ -255,6 +256,7 @@ absl::StatusOr<ModelFile> OpenFolder(const std::string& path, KeyPolicy& keys) {
   } else {
     NG_RETURN_IF_ERROR(CheckLayerCount(file, *family, config_path, n_further));
   }
+  UseMlxNorms(*file.source, &file.spec);
   NG_RETURN_IF_ERROR(BindTensors(*family, &file));
   if (family->unties_head) NG_RETURN_IF_ERROR(UntieHead(keys, &file));
   NG_RETURN_IF_ERROR(CheckConfigKeys(config, config_path, *family, keys));

@@ -114,7 +114,8 @@ struct SequenceRows {
   int64_t n_tokens = 0;
   int64_t row_begin = 0;
   // Their ids, for a store that shares prefixes; empty: not known. Within a store the same ids from
-  // position 0 on always have the same keys and values.
+  // position 0 on always have the same keys and values. Tokens that are computed with adapters of
+  // their own have ids behind the vocabulary's.
   std::span<const int32_t> tokens = {};  // [n_tokens] or empty
 };
 

@@ -43,7 +43,7 @@ struct GenerateRequest {
   // its chain does not use, and those of Open. Empty: the config's.
   std::vector<std::string> settings = {};
   // One of model.named_adapters, which this request is computed with besides model.adapters. It
-  // shares no keys and values with other requests. Empty: none.
+  // shares keys and values with requests of the same adapter alone. Empty: none.
   std::string adapter = {};
   // The number of its draws (DrawKey::request). -1: its place among the requests of the run.
   int64_t draw = -1;

@@ -10,6 +10,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "core/base/hash.h"
+#include "core/model/step/listed_ids.h"
 
 namespace ng {
 namespace {
@@ -158,6 +159,14 @@ TensorView<float, 2> Decoder::Rows(std::vector<float>& buffer, int64_t width) {
   return {At(buffer, width), {n_rows_, width}};
 }
 
+std::span<const int32_t> Decoder::Listed(const StepSequence& sequence, size_t* n_listed) {
+  if (sequence.adapters == 0) return sequence.tokens;
+  const std::span<int32_t> listed = std::span(listed_).subspan(*n_listed, sequence.tokens.size());
+  *n_listed += listed.size();
+  ListIds(sequence.tokens, sequence.adapters, spec_.shape.vocab_size, listed);
+  return listed;
+}
+
 void Decoder::Begin(const StepBatch& batch) {
   rows_.clear();
   row_pos_.clear();
@@ -165,13 +174,16 @@ void Decoder::Begin(const StepBatch& batch) {
   row_sets_.clear();
   n_logit_rows_ = 0;
   int64_t last_pos = 0;
+  size_t n_listed = 0;
+  for (const StepSequence& sequence : batch.sequences) n_listed += sequence.tokens.size();
+  listed_.resize(std::exchange(n_listed, 0));
   for (const StepSequence& sequence : batch.sequences) {
     const auto n_tokens = static_cast<int64_t>(sequence.tokens.size());
     rows_.push_back({.sequence = sequence.sequence,
                      .start_pos = sequence.start_pos,
                      .n_tokens = n_tokens,
                      .row_begin = static_cast<int64_t>(row_pos_.size()),
-                     .tokens = sequence.tokens});
+                     .tokens = Listed(sequence, &n_listed)});
     for (int64_t i = 0; i < n_tokens; ++i) row_pos_.push_back(sequence.start_pos + i);
     n_logit_rows_ += sequence.n_logit_rows;
     last_pos = std::max(last_pos, sequence.start_pos + n_tokens);

@@ -3,6 +3,7 @@
 #include <memory>
 #include <utility>
 
+#include "core/model/step/listed_ids.h"
 #include "core/runtime/loop/caught.h"
 #include "core/runtime/loop/generate_loop.h"
 
@@ -18,7 +19,7 @@ bool HasSnapshot(const GenerateRequest& request) {
 bool GenerateLoop::Shares(const GenerateRequest& request) const {
   // Rows that are looked at must be computed.
   if (!settings_.use_cache || KeepsPrompt() || request.prompt_top_logprobs >= 0) return false;
-  if (!request.adapter.empty()) return false;  // others have other weights
+  if (!CanList(SetOf(request.adapter), model_.shape().vocab_size)) return false;
   // Others have computed theirs without these edits, or with edits for another request.
   if (probes_ != nullptr && probes_->edits()) return false;
   // Beyond the context every id gets another position.
@@ -33,13 +34,21 @@ int32_t GenerateLoop::SetOf(const std::string& adapter) const {
   return static_cast<int32_t>(1 + (found - settings_.adapters.begin()));
 }
 
-bool GenerateLoop::WillBeShared(const GenerateRequest& request) const {
+std::span<const int32_t> GenerateLoop::Listed(std::span<const int32_t> ids, int32_t adapters) {
+  if (adapters == 0) return ids;
+  listed_.resize(ids.size());
+  ListIds(ids, adapters, model_.shape().vocab_size, listed_);
+  return listed_;
+}
+
+bool GenerateLoop::WillBeShared(const GenerateRequest& request) {
   if (checkpoints_ != nullptr) return Shares(request) && WillHaveCheckpoint(request);
   const int64_t piece = model_.share_tokens();
   if (piece == 0 || !Shares(request)) return false;
   const std::vector<int32_t>& prompt = request.prompt_ids;
   return std::ranges::any_of(active_, [&](const std::unique_ptr<ActiveRequest>& active) {
     if (active->prefill_done || !Shares(active->request())) return false;
+    if (active->request().adapter != request.adapter) return false;
     const std::vector<int32_t>& other = active->ids();
     const auto differ = std::mismatch(prompt.begin(), prompt.end() - 1, other.begin(), other.end());
     const auto n_common = static_cast<int64_t>(differ.first - prompt.begin());
@@ -61,7 +70,7 @@ absl::Status GenerateLoop::OpenSequence(ActiveRequest& active) {
   const auto prompt_len = static_cast<int64_t>(request.prompt_ids.size());
   const int64_t wanted = std::min(prompt_len + active.max_new_tokens, settings_.context);
   std::span<const int32_t> prompt;
-  if (Shares(request)) prompt = request.prompt_ids;
+  if (Shares(request)) prompt = Listed(request.prompt_ids, active.adapters);
   NG_ASSIGN_OR_RETURN(active.sequence, checkpoints_ == nullptr
                                            ? model_.OpenSequence(prompt, wanted)
                                            : checkpoints_->Open(prompt, wanted));

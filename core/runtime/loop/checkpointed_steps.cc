@@ -13,7 +13,7 @@ void GenerateLoop::PlaceMarks(ActiveRequest& active) {
   active.marked = checkpoints_ != nullptr && Shares(active.request());
   if (!active.marked) return;
   // The last token of the prompt has logits to give when the same prompt comes again.
-  const std::span<const int32_t> prompt = active.ids();
+  const std::span<const int32_t> prompt = Listed(active.ids(), active.adapters);
   const int64_t most = std::ssize(prompt) - 1;
   active.marks = {std::min(checkpoints_->Common(prompt), most), std::min(active.added.mark, most),
                   most};
@@ -30,11 +30,12 @@ int64_t GenerateLoop::TokensToMark(const ActiveRequest& active, int64_t begin) c
   return std::numeric_limits<int64_t>::max();
 }
 
-bool GenerateLoop::WillHaveCheckpoint(const GenerateRequest& request) const {
+bool GenerateLoop::WillHaveCheckpoint(const GenerateRequest& request) {
   const std::vector<int32_t>& prompt = request.prompt_ids;
-  const int64_t reach = checkpoints_->Reach(prompt);
+  const int64_t reach = checkpoints_->Reach(Listed(prompt, SetOf(request.adapter)));
   return std::ranges::any_of(active_, [&](const std::unique_ptr<ActiveRequest>& active) {
     if (active->prefill_done || !active->marked) return false;
+    if (active->request().adapter != request.adapter) return false;
     const std::vector<int32_t>& other = active->ids();
     const auto differ = std::mismatch(prompt.begin(), prompt.end() - 1, other.begin(), other.end());
     const int64_t n_common = differ.first - prompt.begin();
@@ -45,7 +46,6 @@ bool GenerateLoop::WillHaveCheckpoint(const GenerateRequest& request) const {
 }
 
 absl::Status GenerateLoop::MakeCheckpoints(ActiveRequest& active) {
-  const std::span<const int32_t> ids = active.ids();
   const int64_t length = model_.Length(active.sequence);
   const auto is_due = [&](int64_t place) {
     const bool reached = checkpoints_->end_steps() ? place == length : place <= length;
@@ -53,7 +53,8 @@ absl::Status GenerateLoop::MakeCheckpoints(ActiveRequest& active) {
   };
   const auto make = [&](int64_t place, Checkpoints::Number moved) {
     active.checked = place;
-    return checkpoints_->Make(active.sequence, ids.first(static_cast<size_t>(place)), moved);
+    const auto ids = std::span<const int32_t>(active.ids()).first(static_cast<size_t>(place));
+    return checkpoints_->Make(active.sequence, Listed(ids, active.adapters), moved);
   };
   for (const int64_t mark : active.marks) {
     if (is_due(mark)) NG_RETURN_IF_ERROR(make(mark, Checkpoints::kNone).status());

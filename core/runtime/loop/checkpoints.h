@@ -7,8 +7,8 @@
 // used for the longest time makes room for another, and for a request that the cache has no room
 // for.
 //
-// Made by Engine::Load, used by the generate loop on the engine's thread. Within an engine the same
-// ids have the same states and rows: nothing else that a request computes with can change.
+// Made by Engine::Load, used by the generate loop on the engine's thread. Ids are those that the
+// cache lists (model/step/listed_ids.h): the same ones have the same states and rows.
 #ifndef NG_CORE_RUNTIME_LOOP_CHECKPOINTS_H_
 #define NG_CORE_RUNTIME_LOOP_CHECKPOINTS_H_
 

@@ -74,10 +74,12 @@ class GenerateLoop {
   bool Shares(const GenerateRequest& request) const;
   // The run's set of adapters that has this one. REQUIRES: it is there, or no name.
   int32_t SetOf(const std::string& adapter) const;
+  // Ids as the cache lists them, until the next call.
+  std::span<const int32_t> Listed(std::span<const int32_t> ids, int32_t adapters);
   // Whether there is nothing to compute for it.
   bool ComesBack(const GenerateRequest& request) const;
   // An active request is about to compute what the request would have for nothing afterwards.
-  bool WillBeShared(const GenerateRequest& request) const;
+  bool WillBeShared(const GenerateRequest& request);
   // Fills the sequence of a request that has just begun from its snapshot.
   absl::Status LoadSnapshot(ActiveRequest& active);
 
@@ -87,7 +89,7 @@ class GenerateLoop {
   // How many tokens a step feeds at most that begins there, because a state cannot go back.
   int64_t TokensToMark(const ActiveRequest& active, int64_t begin) const;
   // An active request is about to make a checkpoint that the request would begin with.
-  bool WillHaveCheckpoint(const GenerateRequest& request) const;
+  bool WillHaveCheckpoint(const GenerateRequest& request);
   // Those that are due behind a step.
   absl::Status MakeCheckpoints(ActiveRequest& active);
 
@@ -171,6 +173,7 @@ class GenerateLoop {
   std::vector<FedTokens> fed_;  // of active_, in its order
   std::vector<StepSequence> step_sequences_;
   std::vector<size_t> done_;
+  std::vector<int32_t> listed_;
   PromptPace pace_;
   GenerateClock::time_point step_begin_;
   ObserverList observers_;

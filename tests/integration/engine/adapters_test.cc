@@ -251,10 +251,12 @@ TEST(Adapters, OfAGgufFileAddToItsTensors) {
               HasSubstr("an adapter has \"adapter\" and \"lora\""));
 }
 
-// Hashes of the logits of each token of each request.
+// Hashes of the logits of each token of each request. n_shared: tokens of each prompt that were
+// there; or null.
 std::vector<std::vector<uint64_t>> Hashes(const std::string& model,
                                           const std::vector<GenerateRequest>& requests,
-                                          const std::vector<std::string>& settings) {
+                                          const std::vector<std::string>& settings,
+                                          std::vector<int64_t>* n_shared = nullptr) {
   std::vector<std::vector<uint64_t>> hashes(requests.size());
   const auto engine = OpenAdapted(model, "", settings);
   EXPECT_TRUE(engine.ok()) << engine.status();
@@ -270,6 +272,10 @@ std::vector<std::vector<uint64_t>> Hashes(const std::string& model,
   };
   const auto done = (*engine)->Generate(requests, options);
   EXPECT_TRUE(done.ok()) << done.status();
+  if (!done.ok() || n_shared == nullptr) return hashes;
+  for (const Completion& completion : *done) {
+    n_shared->push_back(completion.timings.shared_tokens);
+  }
   return hashes;
 }
 
@@ -314,6 +320,40 @@ TEST(NamedAdapters, HaveTheBitsOfARunWithThemAlone) {
             << name << ", " << at_a_time << " at a time, " << cache;
       }
     }
+  }
+}
+
+// A prompt of more than two pages, for the model without an adapter and with two of them.
+TEST(NamedAdapters, ShareWhatPromptsBeginWithAmongTheirOwn) {
+  for (const char* name : {"llama/untied", "granite_hybrid/tiny"}) {
+    const TempDir dir;
+    const std::string model = absl::StrCat(NG_TEST_DATA, "/golden/", name);
+    std::vector<NamedTensor> tensors = TensorsOf(model);
+    std::vector<std::string> named;
+    for (const char* const adapter : {"a", "b"}) {
+      Adapter made(adapter[0] == 'a' ? 21 : 22);
+      for (const AdapterTarget& target : TargetsOf(model)) made.Add(target, 2.0, false, tensors);
+      named.push_back(absl::StrCat(adapter, "=", made.WriteTo(dir.File(adapter))));
+    }
+    std::vector<int32_t> prompt;
+    for (int32_t i = 0; i < 40; ++i) prompt.push_back(3 + i * i % 35);
+    std::vector<GenerateRequest> requests;
+    for (const char* const adapter : {"a", "b", "", "b", "a", ""}) {
+      requests.push_back({.prompt_ids = prompt, .max_new_tokens = 4, .adapter = adapter});
+    }
+    std::vector<std::string> settings = {
+        "sampler.chain=greedy",
+        "run.stop_ids=",
+        "cache.name=paged",
+        "cache.paged.page_tokens=16",
+        "cache.paged.pool_tokens=256",
+        "cache.max_sequences=1",
+        absl::StrCat("model.named_adapters=", named[0], ",", named[1])};
+    std::vector<int64_t> n_shared;
+    const auto shared = Hashes(model, requests, settings, &n_shared);
+    EXPECT_THAT(n_shared, ::testing::ElementsAre(0, 0, 0, 32, 32, 32)) << name;
+    settings.push_back("cache.paged.share_prefixes=false");
+    EXPECT_EQ(Hashes(model, requests, settings), shared) << name;
   }
 }
 

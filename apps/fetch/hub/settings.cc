@@ -34,11 +34,7 @@ bool IsTrue(const std::string& value) {
   return word == "1" || word == "ON" || word == "YES" || word == "TRUE";
 }
 
-std::string TokenFile() {
-  const std::string cache = FirstOf(PathIn("XDG_CACHE_HOME"), Variable("HOME") + "/.cache");
-  const std::string home = FirstOf(PathIn("HF_HOME"), cache + "/huggingface");
-  return FirstOf(PathIn("HF_TOKEN_PATH"), home + "/token");
-}
+std::string TokenFile() { return FirstOf(PathIn("HF_TOKEN_PATH"), HubHomeFolder() + "/token"); }
 
 absl::StatusOr<std::string> ReadToken() {
   constexpr int64_t kLongest = 10000;

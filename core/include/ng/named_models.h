@@ -62,8 +62,10 @@ struct HubGguf {
 // mean all.
 std::vector<HubGguf> GgufsOfHub(const std::vector<std::string>& paths, const std::string& tag);
 
-// Hugging Face's cache on this machine; empty where the environment says nothing of a home.
+// Hugging Face's cache on this machine, and the folder with its token; empty where the environment
+// says nothing of a home.
 std::string HubCacheFolder();
+std::string HubHomeFolder();
 
 }  // namespace ng
 #pragma GCC visibility pop

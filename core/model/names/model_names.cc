@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
+#include <initializer_list>
 #include <iterator>
 #include <span>
 #include <system_error>
@@ -17,6 +18,7 @@
 #include "core/model/names/folder_models.h"
 #include "core/model/names/hub_cache.h"
 #include "core/model/names/ollama_store.h"
+#include "ng/named_models.h"
 
 namespace ng {
 namespace {
@@ -36,6 +38,19 @@ std::string Environment(const char* name) {
   if (!text.starts_with("~/")) return text;
   const char* const home = std::getenv("HOME");
   return absl::StrCat(home == nullptr ? "" : home, text.substr(1));
+}
+
+std::string FirstOf(std::initializer_list<std::string> texts) {
+  const auto found = std::ranges::find_if(texts, [](const auto& text) { return !text.empty(); });
+  return found == texts.end() ? std::string() : *found;
+}
+
+std::string Below(const std::string& folder, const char* name) {
+  return folder.empty() ? std::string() : absl::StrCat(folder, name);
+}
+
+std::string CacheFolder() {
+  return FirstOf({Environment("XDG_CACHE_HOME"), Below(Environment("HOME"), "/.cache")});
 }
 
 bool Same(std::string_view a, std::string_view b) {
@@ -175,25 +190,20 @@ std::string FaultOf(const ModelPlace& place) {
 
 }  // namespace
 
+std::string HubHomeFolder() {
+  return FirstOf({Environment("HF_HOME"), Below(CacheFolder(), "/huggingface")});
+}
+
 std::vector<ModelPlace> ModelPlaces(const std::vector<std::string>& folders) {
   const std::string home = Environment("HOME");
-  std::string cache = Environment("XDG_CACHE_HOME");
-  if (cache.empty() && !home.empty()) cache = home + "/.cache";
-  const auto first = [](std::initializer_list<std::string> texts) {
-    const auto found = std::ranges::find_if(texts, [](const auto& text) { return !text.empty(); });
-    return found == texts.end() ? std::string() : *found;
-  };
-  const auto below = [](const std::string& folder, const char* name) {
-    return folder.empty() ? std::string() : absl::StrCat(folder, name);
-  };
   std::vector<ModelPlace> places = {
-      {kHub, first({Environment("HF_HUB_CACHE"), Environment("HUGGINGFACE_HUB_CACHE"),
-                    below(Environment("HF_HOME"), "/hub"), below(cache, "/huggingface/hub")})},
-      {kOllama, first({Environment("OLLAMA_MODELS"), below(home, "/.ollama/models")})},
+      {kHub, FirstOf({Environment("HF_HUB_CACHE"), Environment("HUGGINGFACE_HUB_CACHE"),
+                      Below(HubHomeFolder(), "/hub")})},
+      {kOllama, FirstOf({Environment("OLLAMA_MODELS"), Below(home, "/.ollama/models")})},
       {kOllama, "/usr/share/ollama/.ollama/models"},
-      {kLmStudio, below(home, "/.lmstudio/models")},
-      {kLmStudio, below(home, "/.cache/lm-studio/models")},
-      {kLlamaCpp, first({Environment("LLAMA_CACHE"), below(cache, "/llama.cpp")})}};
+      {kLmStudio, Below(home, "/.lmstudio/models")},
+      {kLmStudio, Below(home, "/.cache/lm-studio/models")},
+      {kLlamaCpp, FirstOf({Environment("LLAMA_CACHE"), Below(CacheFolder(), "/llama.cpp")})}};
   for (std::string folder : folders) {
     while (folder.size() > 1 && folder.ends_with('/')) folder.pop_back();
     places.push_back({kFolder, std::move(folder)});

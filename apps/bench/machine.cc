@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <iterator>
 #include <string>
 
 namespace ng::bench {
@@ -33,8 +34,11 @@ absl::Status Interrupted() { return InterruptedError("interrupted while measurin
 }  // namespace
 
 Arithmetic ArithmeticFor(std::string_view weights, IsaLevel isa) {
-  if (weights == "bf16" && isa >= IsaLevel::kAvx512Bf16) return Arithmetic::kBf16;
-  if (weights == "f32" || weights == "bf16" || weights == "f16" || isa == IsaLevel::kScalar) {
+  const bool pairs = weights == "bf16" || weights.starts_with("e4m3");
+  if (pairs && isa >= IsaLevel::kAvx512Bf16) return Arithmetic::kBf16;
+  constexpr std::string_view kFloats[] = {"f32", "f16", "nf4", "fp4", "nvfp4"};
+  if (pairs || std::ranges::find(kFloats, weights) != std::end(kFloats) ||
+      isa == IsaLevel::kScalar) {
     return Arithmetic::kF32;
   }
   return Arithmetic::kInt8;

@@ -144,8 +144,9 @@ struct KernelTable {
   // Indexed by WeightType. Each output is summed over rising k in one f32 accumulator that begins
   // at
   // 0. It adds input by input; on the BF16 level with bf16 weights pair by pair; for grids group by
-  // group, each an exact integer sum and then the group's minimum. The bias is added to the
-  // finished sum. Reads nothing beyond its operands, and writes only the n_rows x n_columns of its
+  // group, each an exact integer sum and then the group's minimum. Of codes of floats 32 or 64
+  // inputs are summed by themselves, and their sum is scaled. The bias is added to the finished
+  // sum. Reads nothing beyond its operands, and writes only the n_rows x n_columns of its
   // blocks. REQUIRES: k >= 1, n_rows >= 1; for grids with spans of 256, k is a multiple of 256.
   void (*matmul[kWeightTypes])(const MatmulArgs& args);
   // The type of input rows that each of these matmuls reads.

@@ -12,7 +12,8 @@
 // part (weight_type.h) leaves it out. 32 inputs are 8 words of 4 inputs. The b bits of the inputs
 // of a word are in [16][4] bytes: those of word i are in the bytes i * b / 8, from bit i * b % 8
 // on. So one load and one mask give 4 inputs of 16 columns. For int8 they are the bytes themselves;
-// for int4 first the lower half of the bytes, then the upper half.
+// for int4 first the lower half of the bytes, then the upper half. Of floats of 8 bits 16 bytes of a
+// word are [2][4][2]: the first two inputs of four columns, then the other two.
 //
 // A matrix may consist of bands of columns with a type each, as q, k and v may have.
 //
@@ -90,7 +91,7 @@ class PackedMatrix {
   int64_t k() const { return k_; }
   int64_t bytes() const { return bytes_; }
   const std::byte* data() const { return data_.get(); }  // 64-byte aligned
-  // If there are several bands, all their types are grids, so that they read the same input.
+  // If there are several bands, all their types are integers, so that they read the same input.
   std::span<const Band> bands() const { return bands_; }
   // The type of the band that holds a row. REQUIRES: n() > row.
   WeightType type(int64_t row = 0) const { return BandOf(row).type; }
@@ -121,7 +122,7 @@ class WeightMemory {
   static WeightMemory Of(std::shared_ptr<std::byte> data, int64_t bytes);
 
   // Makes the next [n, k] matrix. Errors: LimitError when less than its PackedBytes are left.
-  // REQUIRES: the bands together have its blocks; if there are several, all are grids.
+  // REQUIRES: the bands together have its blocks; if there are several, all are integers.
   absl::StatusOr<PackedMatrix> Allocate(std::span<const WeightBand> bands, int64_t n, int64_t k);
   absl::StatusOr<PackedMatrix> Allocate(WeightType type, int64_t n, int64_t k);
 

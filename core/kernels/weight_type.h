@@ -2,6 +2,8 @@
 #ifndef NG_CORE_KERNELS_WEIGHT_TYPE_H_
 #define NG_CORE_KERNELS_WEIGHT_TYPE_H_
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <string_view>
@@ -10,7 +12,7 @@ namespace ng {
 
 // kInt8 and kInt4 have the value grids of GGUF's Q8_0 and Q4_0. The types after them are types of
 // GGUF; those from kW4 on are of other quantised checkpoints, whose factors f32 holds and f16 does
-// not.
+// not. From kE4m3 on codes stand for floats that are no integers.
 enum class WeightType : int32_t {
   kF32,
   kBf16,
@@ -40,9 +42,14 @@ enum class WeightType : int32_t {
   kW4Span64,  // a factor for each 64
   kW4Minima64,
   kW8Span64,
-  kW8Minima64
+  kW8Minima64,
+  kE4m3,  // floats of 8 bits, a factor for each 32
+  kE4m3Span128,
+  kNf4,  // bitsandbytes' two types of 4 bits, a factor for each 64
+  kFp4,
+  kNvfp4  // E2M1, a scale in E4M3 for each 16
 };
-inline constexpr int kWeightTypes = 29;
+inline constexpr int kWeightTypes = 34;
 
 // "f32", "int8", "q4_k".
 std::string_view WeightTypeName(WeightType type);
@@ -55,6 +62,9 @@ inline constexpr int64_t kQuantBlock = 32;    // inputs that a kernel takes at a
 // weight of an input with the integer q is
 //   weight = unit * d * scale[group] * (value(q) - zero) - dmin * minimum[group]
 // where unit * d * scale and dmin * minimum fit f32 exactly.
+//
+// Where codes stand for floats, a weight is unit * d * (scale[group] * floats[q]), and what is in
+// brackets fits f32 exactly.
 struct QuantGrid {
   int64_t span = 0;   // inputs that share d and dmin: 32, 64, or 256 with several groups
   int64_t group = 0;  // inputs that share a scale, and whose products are summed: 16 or 32
@@ -65,11 +75,19 @@ struct QuantGrid {
   std::span<const uint8_t> values = {};  // [16] what each q of up to 4 bits stands for; or empty
   float unit = 1.0F;                     // a power of two
   bool power_of_two = false;             // d is 2^(its bits - 127), in one byte, and not an f16
-  bool f32_factors = false;              // d and dmin are f32, and all groups' scales are 1
+  bool f32_factors = false;              // d and dmin are f32, and all groups' scales are 1, but
+  bool float_scales = false;             // scales are codes of kE4m3Values
+  std::span<const float> floats = {};    // [2^bits] what each q stands for; or empty
 
   // false: scale = minimum = 1
-  constexpr bool grouped() const { return span > kQuantBlock && !f32_factors; }
+  constexpr bool grouped() const { return float_scales || (span > kQuantBlock && !f32_factors); }
+  constexpr bool has_floats() const { return !floats.empty(); }
   constexpr int64_t bits() const { return low_bits + high_bits; }
+  // Of floats: the inputs whose products are summed before they are scaled. Few, so that a core
+  // works on several such sums at a time.
+  constexpr int64_t summed() const { return span == 128 ? 64 : 32; }
+  // Floats of 8 bits lie by pairs of inputs, not by fours (packed_matrix.h).
+  constexpr bool by_pairs() const { return has_floats() && low_bits == 8; }
   constexpr int64_t groups() const { return span / group; }
   constexpr int ValueOf(uint8_t q) const { return (values.empty() ? q : values[q]) - zero; }
   // The bytes of 16 packed columns of a span; packed_matrix.h shows their layout.
@@ -86,6 +104,8 @@ struct QuantGrid {
 
 // Whether a type is a value grid; all others are floats.
 constexpr bool IsGrid(WeightType type) { return type >= WeightType::kInt8; }
+// Whether its codes stand for integers, which are multiplied with integers; or for floats.
+constexpr bool IsIntegers(WeightType type) { return IsGrid(type) && type < WeightType::kE4m3; }
 
 // The values of the grids that have a table, each with its grid's zero added.
 // IQ4: -127, -104, -83, ... 113.
@@ -104,6 +124,45 @@ alignas(16) inline constexpr uint8_t kIq1Values[16] = {2, 10, 18, 9, 0, 8, 16, 9
 // MXFP4: twice 0, 0.5, 1, 1.5, 2, 3, 4 and 6, then the same below 0.
 alignas(16) inline constexpr uint8_t kMxfp4Values[16] = {12, 13, 14, 15, 16, 18, 20, 24,
                                                          12, 11, 10, 9,  8,  6,  4,  0};
+
+// E4M3, each divided by 256: as an f16 its bits are those of the code, moved. What is no number in
+// E4M3 (a code of 127 or 255) no file is loaded with; here it is what the bits say.
+inline constexpr std::array<float, 256> kE4m3Values = [] {
+  std::array<float, 256> values = {};
+  for (int code = 0; code < 128; ++code) {
+    const int exponent = code / 8;
+    float value = static_cast<float>(exponent == 0 ? code : 8 + code % 8) * 0x1p-17F;
+    for (int i = 1; i < exponent; ++i) value *= 2.0F;
+    values[static_cast<size_t>(code)] = value;
+    values[static_cast<size_t>(code + 128)] = -value;
+  }
+  return values;
+}();
+// E2M1.
+alignas(64) inline constexpr float kE2m1Values[16] = {0.0F,  0.5F,  1.0F,  1.5F,  2.0F,  3.0F,
+                                                      4.0F,  6.0F,  -0.0F, -0.5F, -1.0F, -1.5F,
+                                                      -2.0F, -3.0F, -4.0F, -6.0F};
+// bitsandbytes' NF4: quantiles of the normal distribution.
+alignas(64) inline constexpr float kNf4Values[16] = {-1.0F,
+                                                     -0.6961928009986877F,
+                                                     -0.5250730514526367F,
+                                                     -0.39491748809814453F,
+                                                     -0.28444138169288635F,
+                                                     -0.18477343022823334F,
+                                                     -0.09105004370212555F,
+                                                     0.0F,
+                                                     0.07958029955625534F,
+                                                     0.16093020141124725F,
+                                                     0.24611230194568634F,
+                                                     0.33791524171829224F,
+                                                     0.44070982933044434F,
+                                                     0.5626170039176941F,
+                                                     0.7229568362236023F,
+                                                     1.0F};
+// bitsandbytes' FP4.
+alignas(64) inline constexpr float kFp4Values[16] = {
+    0.0F,  0.0625F / 12,  8.0F / 12,  1.0F,  4.0F / 12,  0.5F,  2.0F / 12,  0.25F,
+    -0.0F, -0.0625F / 12, -8.0F / 12, -1.0F, -4.0F / 12, -0.5F, -2.0F / 12, -0.25F};
 
 // In the order of the enum, from kInt8 on.
 inline constexpr QuantGrid kGrids[] = {
@@ -151,6 +210,27 @@ inline constexpr QuantGrid kGrids[] = {
     {.span = 64, .group = 32, .low_bits = 4, .has_minimum = true, .f32_factors = true},
     {.span = 64, .group = 32, .low_bits = 8, .zero = 128, .f32_factors = true},
     {.span = 64, .group = 32, .low_bits = 8, .has_minimum = true, .f32_factors = true},
+    {.span = 32,
+     .group = 32,
+     .low_bits = 8,
+     .unit = 256.0F,
+     .f32_factors = true,
+     .floats = kE4m3Values},
+    {.span = 128,
+     .group = 128,
+     .low_bits = 8,
+     .unit = 256.0F,
+     .f32_factors = true,
+     .floats = kE4m3Values},
+    {.span = 64, .group = 64, .low_bits = 4, .f32_factors = true, .floats = kNf4Values},
+    {.span = 64, .group = 64, .low_bits = 4, .f32_factors = true, .floats = kFp4Values},
+    {.span = 64,
+     .group = 16,
+     .low_bits = 4,
+     .unit = 256.0F,
+     .f32_factors = true,
+     .float_scales = true,
+     .floats = kE2m1Values},
 };
 
 // REQUIRES: IsGrid(type).

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <cstring>
 
+#include "core/kernels/code_kernels.h"
 #include "core/kernels/dot16.h"
 #include "core/kernels/kernel_table.h"
 #include "ng/vec16.h"
@@ -32,7 +33,11 @@ struct Level {
 
 template <>
 const KernelTable& KernelTable::At<IsaLevel::kAvx2>() {
-  static constexpr KernelTable kTable = MakeKernelTable<Level>(IsaLevel::kAvx2);
+  static const KernelTable kTable = [] {
+    KernelTable table = MakeKernelTable<Level>(IsaLevel::kAvx2);
+    SetCodeKernels<IsaLevel::kAvx2>(table);
+    return table;
+  }();
   return kTable;
 }
 

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <cstring>
 
+#include "core/kernels/code_kernels.h"
 #include "core/kernels/dot16.h"
 #include "core/kernels/kernel_table.h"
 #include "ng/vec16.h"
@@ -30,6 +31,7 @@ const KernelTable& KernelTable::At<IsaLevel::kAvx512Bf16>() {
     KernelTable table = KernelTable::At<IsaLevel::kAvx512Vnni>();
     table.isa = IsaLevel::kAvx512Bf16;
     SetMatmuls<Level, Bf16DotWeights<avx512::Vec16>>(table);
+    SetCodeKernels<IsaLevel::kAvx512Bf16>(table);
     return table;
   }();
   return kTable;

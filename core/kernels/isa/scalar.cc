@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <cstring>
 
+#include "core/kernels/code_kernels.h"
 #include "core/kernels/dot16.h"
 #include "core/kernels/kernel_table.h"
 #include "core/kernels/kernels-inl.h"
@@ -29,7 +30,11 @@ struct Level {
 
 template <>
 const KernelTable& KernelTable::At<IsaLevel::kScalar>() {
-  static constexpr KernelTable kTable = MakeKernelTable<Level>(IsaLevel::kScalar);
+  static const KernelTable kTable = [] {
+    KernelTable table = MakeKernelTable<Level>(IsaLevel::kScalar);
+    SetCodeKernels<IsaLevel::kScalar>(table);
+    return table;
+  }();
   return kTable;
 }
 

@@ -17,158 +17,13 @@
 #include "core/kernels/packed_matrix.h"
 #include "ng/half.h"
 #include "ng/isa.h"
+#include "tests/core/kernels/matmul_problem.h"
 #include "tests/core/kernels/test_support.h"
 
 namespace ng {
 namespace {
 
 constexpr float kUntouched = -12345.0F;
-
-struct Problem {
-  WeightType type;
-  int64_t rows;
-  int64_t k;
-  int64_t n;
-  std::vector<float> x;               // [rows, k]
-  std::vector<float> w;               // [n, k], as held: rounded to the type
-  std::vector<QuantSpan> spans = {};  // [n, k / span] of grids
-  std::vector<float> bias;            // [n]
-  PackedMatrix packed;
-};
-
-void PackColumns(Problem* p) {
-  const auto n_spans = static_cast<size_t>(p->k / GridOf(p->type).span);  // of a column
-  for (int64_t c = 0; c < p->n; ++c) {
-    PackSpans({&c, 1}, std::span(p->spans).subspan(static_cast<size_t>(c) * n_spans, n_spans),
-              &p->packed);
-  }
-}
-
-// Spans have to be whole: of grids, k is rounded up to that.
-Problem MakeProblem(WeightType type, int64_t rows, int64_t k, int64_t n) {
-  const auto seed = static_cast<uint32_t>(rows * 10007 + k * 101 + n);
-  if (IsGrid(type)) k = (k + GridOf(type).span - 1) / GridOf(type).span * GridOf(type).span;
-  Problem p{.type = type,
-            .rows = rows,
-            .k = k,
-            .n = n,
-            .x = RandomFloats(rows * k, seed),
-            .w = RandomFloats(n * k, seed + 1),
-            .bias = RandomFloats(n, seed + 2),
-            .packed = *PackedMatrix::Allocate(type, n, k)};
-  if (IsGrid(type)) {
-    std::mt19937 random(seed);
-    const QuantGrid grid = GridOf(type);
-    for (int64_t i = 0; i < n * k / grid.span; ++i) p.spans.push_back(RandomSpan(grid, random));
-    PackColumns(&p);
-  } else {
-    p.packed.PackRows(0, n, p.w.data());
-  }
-  for (int64_t c = 0; c < n; ++c) p.packed.CopyRow(c, p.w.data() + c * k);
-  return p;
-}
-
-// The rows of x as the level's kernel reads them, `gap` bytes apart.
-std::vector<std::byte> Prepared(const Problem& p, IsaLevel level, int64_t gap = 0) {
-  const KernelTable& kernels = Kernels(level);
-  const auto type = static_cast<int>(p.type);
-  const int64_t row_bytes = InputRowBytes(kernels.input[type], p.k);
-  std::vector<std::byte> rows(p.rows * (row_bytes + gap) - gap, std::byte{0xFF});
-  for (int64_t r = 0; r < p.rows; ++r) {
-    std::byte* row = rows.data() + r * (row_bytes + gap);
-    if (kernels.prepare[type] == nullptr) {
-      std::memcpy(row, p.x.data() + r * p.k, row_bytes);
-    } else {
-      kernels.prepare[type](p.x.data() + r * p.k, p.k, row);
-    }
-  }
-  return rows;
-}
-
-// One output of f32 inputs: from 0, one multiply-add per k in rising order.
-float MulAddChain(const Problem& p, int64_t row, int64_t column) {
-  float sum = 0.0F;
-  for (int64_t k = 0; k < p.k; ++k) {
-    sum = std::fma(p.x[row * p.k + k], p.w[column * p.k + k], sum);
-  }
-  return sum;
-}
-
-// One output of byte inputs: an exact sum of whole numbers per group, scaled and added in f32, and
-// then the minimum of as many inputs.
-float GroupChain(const Problem& p, const std::vector<std::byte>& prepared, int64_t row,
-                 int64_t column) {
-  const QuantGrid grid = GridOf(p.type);
-  const int64_t n_blocks = (p.k + kQuantBlock - 1) / kQuantBlock;
-  const auto block_bytes = static_cast<int64_t>(prepared.size()) / (p.rows * n_blocks);
-  float sum = 0.0F;
-  for (int64_t k = 0; k < p.k; k += grid.group) {
-    QuantizedInput input;
-    std::memcpy(&input, prepared.data() + (row * n_blocks + k / kQuantBlock) * block_bytes,
-                sizeof(input));
-    const QuantSpan& span = p.spans[(column * p.k + k) / grid.span];
-    const int64_t in_span = k % grid.span;
-    int64_t whole = 0;
-    int64_t inputs = 0;
-    for (int64_t i = 0; i < grid.group; ++i) {
-      const int64_t at = (k + i) % kQuantBlock;
-      whole += grid.ValueOf(span.q[in_span + i]) * input.q[at];
-      inputs += input.q[at];
-    }
-    const int64_t group = in_span / grid.group;
-    const float scale =
-        FactorOf(grid, span.d) * static_cast<float>(grid.grouped() ? span.scales[group] : 1);
-    sum = std::fma(scale * input.scale, static_cast<float>(whole), sum);
-    if (!grid.has_minimum) continue;
-    const float minimum =
-        MinimumOf(grid, span.dmin) * static_cast<float>(grid.grouped() ? span.minima[group] : 1);
-    sum = std::fma(minimum, -(input.scale * static_cast<float>(inputs)), sum);
-  }
-  return sum;
-}
-
-MatmulArgs Args(const Problem& p, IsaLevel level, const std::vector<std::byte>& x, float* out) {
-  MatmulArgs args;
-  args.x = x.data();
-  args.x_stride = InputRowBytes(Kernels(level).input[static_cast<int>(p.type)], p.k);
-  args.n_rows = p.rows;
-  args.k = p.k;
-  args.weights = p.packed.data();
-  args.out = out;
-  args.out_stride = p.n;
-  args.n_columns = p.n;
-  args.block_end = (p.n + kBlockColumns - 1) / kBlockColumns;
-  return args;
-}
-
-// [rows, n]. Pairs of bf16 have no portable twin: there one row and one block at a time must do.
-std::vector<float> Chain(const Problem& p, IsaLevel level, bool with_bias) {
-  const std::vector<std::byte> prepared = Prepared(p, level);
-  const InputType input = Kernels(level).input[static_cast<int>(p.type)];
-  std::vector<float> out(p.rows * p.n);
-  if (input == InputType::kBf16) {
-    for (int64_t r = 0; r < p.rows; ++r) {
-      MatmulArgs args = Args(p, level, prepared, out.data() + r * p.n);
-      args.x += r * args.x_stride;
-      args.n_rows = 1;
-      for (int64_t block = 0; block * kBlockColumns < p.n; ++block) {
-        args.block_begin = block;
-        args.block_end = block + 1;
-        args.out = out.data() + r * p.n + block * kBlockColumns;
-        Kernels(level).matmul[static_cast<int>(p.type)](args);
-      }
-    }
-  }
-  for (int64_t r = 0; r < p.rows; ++r) {
-    for (int64_t c = 0; c < p.n; ++c) {
-      float& sum = out[r * p.n + c];
-      if (input == InputType::kF32) sum = MulAddChain(p, r, c);
-      if (IsBytes(input)) sum = GroupChain(p, prepared, r, c);
-      if (with_bias) sum += p.bias[c];
-    }
-  }
-  return out;
-}
 
 class MatmulTest : public ::testing::TestWithParam<std::tuple<IsaLevel, WeightType>> {
  protected:
@@ -312,6 +167,34 @@ TEST_P(MatmulTest, TheLargestSumsAreExact) {
     }
     CheckRowCounts(p, UpTo(p.rows));
     if (HasFatalFailure()) return;
+  }
+}
+
+// Each row has one input, which is 1: it shows the weights.
+TEST_P(MatmulTest, EveryCodeOfAFloatIsItsValue) {
+  if (!IsGrid(type()) || IsIntegers(type())) GTEST_SKIP() << "no codes of floats";
+  constexpr int64_t kDepth = 128;
+  Problem p = MakeProblem(type(), kDepth, kDepth, 40);
+  uint8_t code = 0;
+  for (QuantSpan& span : p.spans) {
+    for (uint8_t& q : span.q) q = code++ & ((1 << GridOf(type()).bits()) - 1);
+  }
+  PackColumns(&p);
+  for (int64_t c = 0; c < p.n; ++c) p.packed.CopyRow(c, p.w.data() + c * p.k);
+  std::ranges::fill(p.x, 0.0F);
+  for (int64_t r = 0; r < p.rows; ++r) p.x[r * p.k + r] = 1.0F;
+  for (const int64_t rows : {p.rows, int64_t{1}}) {
+    std::vector<float> out(p.rows * p.n);
+    const std::vector<std::byte> x = Prepared(p, level());
+    for (int64_t r = 0; r < p.rows; r += rows) {
+      MatmulArgs args = Args(p, level(), x, out.data() + r * p.n);
+      args.x += r * args.x_stride;
+      args.n_rows = rows;
+      Run(args);
+    }
+    for (int64_t r = 0; r < p.rows; ++r) {
+      for (int64_t c = 0; c < p.n; ++c) ASSERT_EQ(out[r * p.n + c], p.w[c * p.k + r]) << r << c;
+    }
   }
 }
 

@@ -142,7 +142,9 @@ TEST(PackedMatrix, TakesStoredFloatsAsTheyAre) {
 float GridValueAt(const QuantGrid& grid, const std::byte* packed, int64_t column, int64_t i) {
   const auto* bytes = reinterpret_cast<const uint8_t*>(packed);
   const auto field = [&](const uint8_t* line, int64_t bit, int bits) {
-    return line[bit / 8 * 64 + column * 4 + i % 4] >> (bit % 8) & ((1 << bits) - 1);
+    const int64_t at = grid.by_pairs() ? column / 4 * 16 + i % 4 / 2 * 8 + column % 4 * 2 + i % 2
+                                       : column * 4 + i % 4;
+    return line[bit / 8 * 64 + at] >> (bit % 8) & ((1 << bits) - 1);
   };
   const uint8_t* chunk = bytes + i / 32 * grid.bits() * 64;
   const int64_t word = i % 32 / 4;
@@ -169,6 +171,11 @@ float GridValueAt(const QuantGrid& grid, const std::byte* packed, int64_t column
     std::memcpy(&half, factors + part * 32 + column * 2, sizeof(half));
     return (part == 0 ? grid.unit : 1.0F) * F16ToF32(half);
   };
+  if (grid.has_floats()) {
+    const float number = grid.floats[static_cast<size_t>(q)];
+    const auto code = static_cast<uint8_t>(integer(0));
+    return grid.unit * factor(0) * (grid.float_scales ? kE4m3Values[code] * number : number);
+  }
   const float scale = factor(0) * static_cast<float>(integer(0));
   const float value = scale * static_cast<float>(grid.ValueOf(static_cast<uint8_t>(q)));
   return grid.has_minimum ? value - factor(1) * static_cast<float>(integer(1)) : value;

@@ -35,12 +35,14 @@ inline uint32_t Bits(float value) { return std::bit_cast<uint32_t>(value); }
 
 // Any span that the grid can hold, its values below 2.
 inline QuantSpan RandomSpan(const QuantGrid& grid, std::mt19937& random) {
-  int most = 1;
+  double most = 1.0;
   for (int q = 0; q < 1 << grid.bits(); ++q) {
-    most = std::max(most, std::abs(grid.ValueOf(static_cast<uint8_t>(q))));
+    const double value = grid.has_floats() ? double{grid.floats[static_cast<size_t>(q)]}
+                                           : grid.ValueOf(static_cast<uint8_t>(q));
+    most = std::max(most, std::abs(value));
   }
   const auto d = [&](double unit) {
-    unit /= most * (grid.grouped() ? 128.0 : 1.0);
+    unit /= most * (grid.float_scales ? 2.0 : grid.grouped() ? 128.0 : 1.0);
     const auto factor =
         static_cast<float>(unit * (1.0 + static_cast<double>(random() % 100) / 100));
     return grid.f32_factors ? std::bit_cast<uint32_t>(factor) : uint32_t{F32ToF16(factor)};

@@ -139,7 +139,7 @@ void Mxfp4(const uint8_t* block, QuantSpan* span) {
 }
 
 // Of other checkpoints (quantised/block_writer.h): f32 factor, f32 minimum where there are minima,
-// the integers of 4 or 8 bits in order.
+// scales where there are any, the integers or codes of 4 or 8 bits in order.
 template <WeightType kGrid>
 void Integers(const uint8_t* block, QuantSpan* span) {
   constexpr QuantGrid kOf = GridOf(kGrid);
@@ -148,6 +148,10 @@ void Integers(const uint8_t* block, QuantSpan* span) {
   if constexpr (kOf.has_minimum) {
     std::memcpy(&span->dmin, block, sizeof(span->dmin));
     block += sizeof(span->dmin);
+  }
+  if constexpr (kOf.grouped()) {
+    std::memcpy(span->scales, block, static_cast<size_t>(kOf.groups()));
+    block += kOf.groups();
   }
   for (int64_t i = 0; i < kOf.span; ++i) {
     span->q[i] = kOf.bits() == 8 ? block[i] : block[i / 2] >> (4 * (i % 2)) & 15;
@@ -180,6 +184,18 @@ bool FloatsAreFinite(const QuantGrid& grid, const QuantSpan& span) {
          std::isfinite(std::abs(most) + std::abs(less));
 }
 
+// Codes of E4M3 that stand for no number.
+bool IsNoNumber(uint8_t code) { return (code & 0x7FU) == 0x7FU; }
+
+bool CodesAreFinite(const QuantGrid& grid, const QuantSpan& span) {
+  bool finite = true;
+  for (int64_t i = 0; grid.low_bits == 8 && i < grid.span; ++i) finite &= !IsNoNumber(span.q[i]);
+  for (int64_t i = 0; grid.float_scales && i < grid.groups(); ++i) {
+    finite &= !IsNoNumber(static_cast<uint8_t>(span.scales[i]));
+  }
+  return finite;
+}
+
 template <DType kDType, WeightType kGrid, void (*kRead)(const uint8_t* block, QuantSpan* span)>
 bool ReadAll(const uint8_t* blocks, std::span<QuantSpan> spans) {
   const int64_t bytes = DTypeBytes(kDType);
@@ -188,6 +204,7 @@ bool ReadAll(const uint8_t* blocks, std::span<QuantSpan> spans) {
     kRead(blocks, &span);
     if constexpr (GridOf(kGrid).f32_factors) {
       finite = finite && FloatsAreFinite(GridOf(kGrid), span);
+      if constexpr (GridOf(kGrid).has_floats()) finite &= CodesAreFinite(GridOf(kGrid), span);
     } else if constexpr (GridOf(kGrid).power_of_two) {
       finite = finite && PowersAreFinite(GridOf(kGrid), span);
     } else {
@@ -238,9 +255,14 @@ constexpr std::array kBlockTypes = {Reads<DType::kQ40, WeightType::kInt4, Q40>()
                                     ReadsIntegers<DType::kW4Span64, WeightType::kW4Span64>(),
                                     ReadsIntegers<DType::kW4Minima64, WeightType::kW4Minima64>(),
                                     ReadsIntegers<DType::kW8Span64, WeightType::kW8Span64>(),
-                                    ReadsIntegers<DType::kW8Minima64, WeightType::kW8Minima64>()};
+                                    ReadsIntegers<DType::kW8Minima64, WeightType::kW8Minima64>(),
+                                    ReadsIntegers<DType::kE4m3, WeightType::kE4m3>(),
+                                    ReadsIntegers<DType::kE4m3Span128, WeightType::kE4m3Span128>(),
+                                    ReadsIntegers<DType::kNf4, WeightType::kNf4>(),
+                                    ReadsIntegers<DType::kFp4, WeightType::kFp4>(),
+                                    ReadsIntegers<DType::kNvfp4, WeightType::kNvfp4>()};
 static_assert(kBlockTypes.size() ==
-              static_cast<size_t>(DType::kW8Minima64) - static_cast<size_t>(DType::kQ40) + 1);
+              static_cast<size_t>(DType::kNvfp4) - static_cast<size_t>(DType::kQ40) + 1);
 
 const BlockType& TypeOf(DType dtype) {
   assert(IsBlockType(dtype));
@@ -249,7 +271,7 @@ const BlockType& TypeOf(DType dtype) {
 
 }  // namespace
 
-bool IsBlockType(DType dtype) { return dtype >= DType::kQ40 && dtype <= DType::kW8Minima64; }
+bool IsBlockType(DType dtype) { return dtype >= DType::kQ40 && dtype <= DType::kNvfp4; }
 
 WeightType BlockGrid(DType dtype) { return TypeOf(dtype).grid; }
 

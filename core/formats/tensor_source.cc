@@ -20,7 +20,7 @@ struct DTypeFacts {
 };
 
 // In the order of the enum.
-constexpr std::array<DTypeFacts, 46> kDTypes = {
+constexpr std::array<DTypeFacts, 51> kDTypes = {
     {{"F32", 1, 4},        {"F16", 1, 2},       {"BF16", 1, 2},       {"F64", 1, 8},
      {"I64", 1, 8},        {"I32", 1, 4},       {"I16", 1, 2},        {"I8", 1, 1},
      {"U64", 1, 8},        {"U32", 1, 4},       {"U16", 1, 2},        {"U8", 1, 1},
@@ -32,8 +32,9 @@ constexpr std::array<DTypeFacts, 46> kDTypes = {
      {"IQ2_S", 256, 82},   {"IQ1_S", 256, 50},  {"IQ1_M", 256, 56},   {"TQ1_0", 256, 54},
      {"TQ2_0", 256, 66},   {"MXFP4", 32, 17},   {"W4_32", 32, 20},    {"W4Z_32", 32, 24},
      {"W8_32", 32, 36},    {"W8Z_32", 32, 40},  {"W4_64", 64, 36},    {"W4Z_64", 64, 40},
-     {"W8_64", 64, 68},    {"W8Z_64", 64, 72}}};
-static_assert(kDTypes.size() == static_cast<size_t>(DType::kW8Minima64) + 1);
+     {"W8_64", 64, 68},    {"W8Z_64", 64, 72},  {"E4M3_32", 32, 36},  {"E4M3_128", 128, 132},
+     {"NF4", 64, 36},      {"FP4", 64, 36},     {"NVFP4", 64, 40}}};
+static_assert(kDTypes.size() == static_cast<size_t>(DType::kNvfp4) + 1);
 
 const DTypeFacts& FactsOf(DType type) { return kDTypes[static_cast<size_t>(type)]; }
 

@@ -33,7 +33,7 @@ enum class DType : int32_t {
   kBool,
   kF8E4M3,
   kF8E5M2,
-  kComputed,  // f32 of codes and factors that no integers are; no file has it
+  kComputed,  // f32 of codes and factors that no other type has; no file has it
   // GGUF's quantised types: blocks of values with their scales (ggml_blocks.h).
   kQ40,
   kQ41,
@@ -57,7 +57,8 @@ enum class DType : int32_t {
   kTq1,
   kTq2,
   kMxfp4,  // of safetensors too (mxfp4_source.h)
-  // Of quantised checkpoints (quantised/block_writer.h): integers with factors in f32.
+  // Of quantised checkpoints (quantised/block_writer.h): integers with factors in f32, then codes
+  // of floats with such factors.
   kW4,
   kW4Minima,
   kW8,
@@ -65,7 +66,12 @@ enum class DType : int32_t {
   kW4Span64,
   kW4Minima64,
   kW8Span64,
-  kW8Minima64
+  kW8Minima64,
+  kE4m3,
+  kE4m3Span128,
+  kNf4,
+  kFp4,
+  kNvfp4
 };
 std::string_view DTypeName(DType type);  // as the format spells it: "F32", "Q4_0"
 int64_t DTypeBlock(DType type);          // elements in a block; 1 for types without blocks

@@ -8,7 +8,9 @@
 #include <vector>
 
 #include "core/formats/ggml_blocks.h"
+#include "core/formats/quantised/factors.h"
 #include "core/kernels/weight_type.h"
+#include "ng/half.h"
 
 namespace ng {
 namespace {
@@ -48,6 +50,41 @@ void WriteMxfp4(const RowDecoder& decoder, int64_t row, const uint8_t* codes, in
   }
 }
 
+// The code of a number of E4M3, which an f16 holds with the same bits, moved.
+std::byte CodeOfE4m3(float number) {
+  constexpr uint8_t kNoNumber = 0x7F;
+  if (std::isnan(number)) return std::byte{kNoNumber};
+  const uint32_t bits = F32ToF16(number / 256.0F);
+  return static_cast<std::byte>((bits >> 8U & 0x80U) | (bits >> 7U & 0x7FU));
+}
+
+// Whether codes stand for these values; those of a file may be written with fewer digits.
+bool IsTable(std::span<const float> values, std::span<const float> table) {
+  constexpr float kDigits = 1e-6F;
+  return std::ranges::equal(values, table, [](float value, float exact) {
+    return std::abs(value - exact) <= kDigits * std::abs(exact);
+  });
+}
+
+// A type and how many inputs share a factor in it.
+struct CodeType {
+  DType type;
+  int64_t span;
+};
+// The types whose codes stand for the form's values, the best one first.
+std::vector<CodeType> CodeTypesOf(const MatrixForm& form) {
+  const bool only_scales = form.zeros.read == nullptr && form.zeros.constant == 0.0F &&
+                           form.biases.read == nullptr && form.biases.constant == 0.0F;
+  if (!only_scales) return {};
+  if (form.values().data() == Float8E4m3Values().data()) {
+    return {{DType::kE4m3Span128, 128}, {DType::kE4m3, kShortSpan}};
+  }
+  if (form.codes.bits != 4) return {};
+  if (IsTable(form.values(), kNf4Values)) return {{DType::kNf4, kLongSpan}};
+  if (IsTable(form.values(), kFp4Values)) return {{DType::kFp4, kLongSpan}};
+  return {};
+}
+
 // Writes the integers of a span.
 std::byte* WriteIntegers(const uint8_t* codes, int64_t span, int bits, std::byte* out) {
   if (bits == 8) {
@@ -64,15 +101,18 @@ void WriteSpans(const MatrixForm& form, const RowDecoder& decoder, int64_t row, 
                 std::byte* out) {
   const QuantGrid& grid = GridOf(BlockGrid(form.info.dtype));
   const int64_t k = form.n_inputs();
-  if (!grid.has_minimum) {
+  if (!grid.has_minimum && !grid.has_floats()) {
     const auto shift = static_cast<uint8_t>(ShiftOf(form, GridBits(form)).value_or(0));
     for (int64_t i = 0; i < k; ++i) codes[i] = static_cast<uint8_t>(codes[i] + shift);
   }
   for (int64_t begin = 0; begin < k; begin += grid.span) {
     const int64_t group = begin / form.group;
-    const float scale = decoder.scale(row, group);
+    const float scale = grid.float_scales ? decoder.whole() : decoder.scale(row, group);
     std::memcpy(out, &scale, sizeof(scale));
     out += sizeof(scale);
+    for (int64_t i = 0; grid.float_scales && i < grid.groups(); ++i) {
+      *out++ = CodeOfE4m3(decoder.scale_of_whole(row, group + i));
+    }
     if (grid.has_minimum) {
       const float minimum = scale * decoder.zero(row, group) - decoder.bias(row, group);
       std::memcpy(out, &minimum, sizeof(minimum));
@@ -86,11 +126,17 @@ void WriteSpans(const MatrixForm& form, const RowDecoder& decoder, int64_t row, 
 
 DType GivenAs(const MatrixForm& form, int64_t n_inputs) {
   if (form.is_mxfp4) return DType::kMxfp4;
-  const bool in_order = form.group_of.empty();
-  if (!form.values().empty() || !in_order) return DType::kComputed;
+  if (!form.group_of.empty()) return DType::kComputed;
   const auto fits = [&](int64_t span) {
     return n_inputs % span == 0 && (form.group % span == 0 || form.group >= n_inputs);
   };
+  if (form.is_nvfp4) return n_inputs % kLongSpan == 0 ? DType::kNvfp4 : DType::kComputed;
+  if (!form.values().empty()) {
+    for (const CodeType& code : CodeTypesOf(form)) {
+      if (fits(code.span)) return code.type;
+    }
+    return DType::kComputed;
+  }
   if (!fits(kShortSpan)) return DType::kComputed;
   const bool minima = !ShiftOf(form, GridBits(form)).has_value();
   return kTypes[GridBits(form) == 8][fits(kLongSpan)][minima];

@@ -3,7 +3,8 @@
 //
 // The value of output `row` and input `k`, whose code is c and whose group of inputs is g:
 //   (value(c) - zero[row, g]) * scale[row, g] + bias[row, g]
-// in f32, in this order. value(c) is c itself, or a number of a table.
+// in f32, in this order. value(c) is c itself, or a number of a table. Where scales are numbers of
+// E4M3 that a factor of the whole matrix multiplies, scale is the product.
 #ifndef NG_CORE_FORMATS_QUANTISED_MATRIX_FORM_H_
 #define NG_CORE_FORMATS_QUANTISED_MATRIX_FORM_H_
 
@@ -65,6 +66,7 @@ struct MatrixForm {
   Codes codes;
   int64_t group = 0;  // inputs that share factors
   Factors scales;
+  Factors whole = {.constant = 1.0F};  // multiplies all scales
   Factors zeros;
   Factors biases;
   std::span<const float> table = {};          // [2^bits]; empty: a code is its value
@@ -72,6 +74,7 @@ struct MatrixForm {
   std::vector<int32_t> group_of = {};         // [k] of each input, where they are not in order
   std::vector<const TensorInfo*> parts = {};  // all tensors that it is made of
   bool is_mxfp4 = false;                      // given in blocks of MXFP4
+  bool is_nvfp4 = false;                      // scales are numbers of E4M3
   std::string what;                           // "int4, groups of 128"
 
   int64_t n_inputs() const { return info.shape.back(); }

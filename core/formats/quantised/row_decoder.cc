@@ -85,6 +85,7 @@ void CodesOfPlanes(const Codes& codes, const std::byte* elements, int64_t first,
 absl::StatusOr<RowDecoder> RowDecoder::Load(const MatrixForm& form, const TensorSource& source) {
   RowDecoder decoder(form);
   NG_ASSIGN_OR_RETURN(decoder.scales_, ReadFactors(form.scales, source));
+  NG_ASSIGN_OR_RETURN(decoder.whole_, ReadFactors(form.whole, source));
   NG_ASSIGN_OR_RETURN(decoder.zeros_, ReadFactors(form.zeros, source));
   NG_ASSIGN_OR_RETURN(decoder.biases_, ReadFactors(form.biases, source));
   if (form.codes.order != CodeOrder::kRows) {

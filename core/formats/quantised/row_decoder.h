@@ -34,7 +34,12 @@ class RowDecoder {
   // values: [k]; codes: [k], of the row
   void ValuesOf(int64_t row, const uint8_t* codes, float* values) const;
 
-  float scale(int64_t row, int64_t group) const { return At(form_->scales, scales_, row, group); }
+  float scale(int64_t row, int64_t group) const { return scale_of_whole(row, group) * whole(); }
+  // What a scale is of the factor of the whole matrix.
+  float scale_of_whole(int64_t row, int64_t group) const {
+    return At(form_->scales, scales_, row, group);
+  }
+  float whole() const { return At(form_->whole, whole_, 0, 0); }
   float zero(int64_t row, int64_t group) const { return At(form_->zeros, zeros_, row, group); }
   float bias(int64_t row, int64_t group) const { return At(form_->biases, biases_, row, group); }
 
@@ -49,6 +54,7 @@ class RowDecoder {
 
   const MatrixForm* form_;
   std::vector<float> scales_;
+  std::vector<float> whole_;
   std::vector<float> zeros_;
   std::vector<float> biases_;
   std::vector<std::byte> codes_;  // all, but of kRows

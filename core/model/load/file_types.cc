@@ -23,7 +23,8 @@ std::optional<WeightType> TypeNamed(std::string_view name) {
 }
 
 // The type that holds a tensor as it is. Products with MXFP4 round their inputs to bytes; BF16 has
-// all its values too. What is computed of codes and is on no grid is held as BF16, nearly. Blocks
+// all its values too. What is computed of codes and is no type of its own is held as BF16, nearly.
+// Blocks
 // that are read the other way round are blocks no more: f32 has all their values.
 WeightType OwnType(const TensorBinding& binding, bool packs_mxfp4) {
   const DType dtype = binding.tensor->dtype;
@@ -37,7 +38,7 @@ WeightType OwnType(const TensorBinding& binding, bool packs_mxfp4) {
 bool CanShare(std::initializer_list<WeightType> parts, std::initializer_list<int64_t> begins) {
   const WeightType first = *parts.begin();
   if (std::ranges::all_of(parts, [&](WeightType type) { return type == first; })) return true;
-  return std::ranges::all_of(parts, IsGrid) &&
+  return std::ranges::all_of(parts, IsIntegers) &&
          std::ranges::all_of(begins, [](int64_t row) { return row % kBlockColumns == 0; });
 }
 

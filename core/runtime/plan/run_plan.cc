@@ -153,7 +153,7 @@ std::string QuantisedText(const Assembly& assembly, const WeightSizes& held) {
                                                static_cast<double>(std::max<int64_t>(1, n_values))),
                    " bits a weight\n");
   if (computed && assembly.config().Text("model.weights") == "auto") {
-    absl::StrAppend(&text, "  values on no grid of integers are held as the nearest bf16; ",
+    absl::StrAppend(&text, "  values that no packed type has are held as the nearest bf16; ",
                     "model.weights = f32 holds them as they are\n");
   }
   if (!model.not_rounded.empty()) {

@@ -174,22 +174,37 @@ TEST_P(PackedFolder, HoldsTheValuesInTheTypeThatHasThem) {
   }
 }
 
+// Where rows are long enough a factor for each 128 is all that FP8 needs.
+TEST(PackedFolder, HoldsBlocksOf128WithAFactorForEach) {
+  const std::vector<HeldMatrix> packed = HeldAs("fp8_block_128", "auto");
+  const std::vector<HeldMatrix> exact = HeldAs("fp8_block_128", "f32");
+  ASSERT_EQ(packed.size(), 4);  // of attention, of the feed-forward
+  EXPECT_EQ(packed[2].type, "e4m3_32");
+  EXPECT_EQ(packed[3].type, "e4m3_128");
+  for (size_t i = 0; i < packed.size(); ++i) EXPECT_EQ(packed[i].values, exact[i].values) << i;
+}
+
 INSTANTIATE_TEST_SUITE_P(
     All, PackedFolder,
-    ::testing::Values(
-        std::pair("gptq2", "w4z_32"), std::pair("gptq3", "w4z_64"), std::pair("gptq4", "w4z_32"),
-        std::pair("gptq4_sym", "w4_32"), std::pair("gptq4_v2", "w4z_32"),
-        std::pair("gptq4_act", "bf16"), std::pair("awq", "w4z_32"),
-        std::pair("auto_round_awq", "w4z_32"), std::pair("ct_w4", "w4_32"),
-        std::pair("ct_w4_asym", "w4z_32"), std::pair("ct_w3", "w4_32"), std::pair("ct_w8", "w8_64"),
-        std::pair("ct_int8", "w8_64"), std::pair("ct_int8_asym", "w8z_64"),
-        std::pair("ct_mxfp4", "bf16"), std::pair("mlx2", "w4z_32"), std::pair("mlx3", "w4z_64"),
-        std::pair("mlx5", "w8z_32"), std::pair("mlx6", "w8z_64"), std::pair("mlx8", "w8z_64"),
-        std::pair("bnb_int8", "w8_64"), std::pair("bnb_nf4", "bf16"), std::pair("hqq2", "w4z_32"),
-        std::pair("hqq3", "w4z_64"), std::pair("hqq4", "w4z_64"), std::pair("hqq4_columns", "bf16"),
-        std::pair("hqq8", "w8z_64"), std::pair("torchao_int4", "w4z_32"),
-        std::pair("torchao_int8", "w8_64"), std::pair("bitnet", "w4_64"),
-        std::pair("fp8_block", "bf16"), std::pair("modelopt_nvfp4", "bf16")),
+    ::testing::Values(std::pair("gptq2", "w4z_32"), std::pair("gptq3", "w4z_64"),
+                      std::pair("gptq4", "w4z_32"), std::pair("gptq4_sym", "w4_32"),
+                      std::pair("gptq4_v2", "w4z_32"), std::pair("gptq4_act", "bf16"),
+                      std::pair("awq", "w4z_32"), std::pair("auto_round_awq", "w4z_32"),
+                      std::pair("ct_w4", "w4_32"), std::pair("ct_w4_asym", "w4z_32"),
+                      std::pair("ct_w3", "w4_32"), std::pair("ct_w8", "w8_64"),
+                      std::pair("ct_int8", "w8_64"), std::pair("ct_int8_asym", "w8z_64"),
+                      std::pair("ct_mxfp4", "bf16"), std::pair("mlx2", "w4z_32"),
+                      std::pair("mlx3", "w4z_64"), std::pair("mlx5", "w8z_32"),
+                      std::pair("mlx6", "w8z_64"), std::pair("mlx8", "w8z_64"),
+                      std::pair("bnb_int8", "w8_64"), std::pair("bnb_nf4", "nf4"),
+                      std::pair("bnb_nf4_double", "nf4"), std::pair("bnb_fp4", "fp4"),
+                      std::pair("hqq2", "w4z_32"), std::pair("hqq3", "w4z_64"),
+                      std::pair("hqq4", "w4z_64"), std::pair("hqq4_columns", "bf16"),
+                      std::pair("hqq8", "w8z_64"), std::pair("torchao_int4", "w4z_32"),
+                      std::pair("torchao_int8", "w8_64"), std::pair("bitnet", "w4_64"),
+                      std::pair("fp8_block", "bf16"), std::pair("ct_fp8_block", "e4m3_32"), std::pair("fp8_tensor", "e4m3_32"),
+                      std::pair("ct_fp8_channel", "e4m3_32"), std::pair("torchao_fp8", "e4m3_32"),
+                      std::pair("modelopt_nvfp4", "nvfp4"), std::pair("ct_nvfp4", "nvfp4")),
     [](const auto& info) { return std::string(info.param.first); });
 
 class MalformedFolder : public ::testing::TestWithParam<std::string> {};

@@ -22,10 +22,17 @@ CONFIG = {
     "max_position_embeddings": 64, "rms_norm_eps": EPS, "rope_theta": THETA,
     "tie_word_embeddings": False, "bos_token_id": None, "eos_token_id": None,
     "torch_dtype": "bfloat16"}
-SHAPES = {"self_attn.q_proj": (HEADS * HEAD_DIM, WIDTH), "self_attn.k_proj": (KV_HEADS * HEAD_DIM, WIDTH),
-          "self_attn.v_proj": (KV_HEADS * HEAD_DIM, WIDTH), "self_attn.o_proj": (WIDTH, WIDTH),
-          "mlp.gate_proj": (INNER, WIDTH), "mlp.up_proj": (INNER, WIDTH),
-          "mlp.down_proj": (WIDTH, INNER)}
+# Of some folders the feed-forward is wider.
+INNERS = {"fp8_block_128": 128}
+
+
+def shapes(inner):
+    return {
+        "self_attn.q_proj": (HEADS * HEAD_DIM, WIDTH), "self_attn.k_proj": (KV_HEADS * HEAD_DIM, WIDTH),
+        "self_attn.v_proj": (KV_HEADS * HEAD_DIM, WIDTH), "self_attn.o_proj": (WIDTH, WIDTH),
+        "mlp.gate_proj": (inner, WIDTH), "mlp.up_proj": (inner, WIDTH), "mlp.down_proj": (WIDTH, inner)}
+
+
 PROMPT = [3, 17, 8, 29, 1, 30]
 
 
@@ -119,7 +126,7 @@ def logits_of(weights, ids):
 
     x, n = weights["model.embed_tokens.weight"][ids], len(ids)
     for i in range(LAYERS):
-        w = {k: weights[f"model.layers.{i}.{k}.weight"] for k in [*SHAPES, "input_layernorm", "post_attention_layernorm"]}
+        w = {k: weights[f"model.layers.{i}.{k}.weight"] for k in [*shapes(INNER), "input_layernorm", "post_attention_layernorm"]}
         h = norm(x, w["input_layernorm"])
         q = turn((h @ w["self_attn.q_proj"].T).reshape(n, HEADS, HEAD_DIM))
         k = turn((h @ w["self_attn.k_proj"].T).reshape(n, KV_HEADS, HEAD_DIM))
@@ -468,6 +475,7 @@ def make_folder(folder, seed, config, make, other=None):
     """Whether no step of the greedy ids is a near tie."""
     rng = np.random.default_rng(seed)
     tensors, weights = {}, {}
+    inner = INNERS.get(folder.name, INNER)
 
     def plain(name, value):
         tensors[name] = bf16(value)
@@ -479,7 +487,7 @@ def make_folder(folder, seed, config, make, other=None):
     for i in range(LAYERS):
         for norm in ("input_layernorm", "post_attention_layernorm"):
             plain(f"model.layers.{i}.{norm}.weight", rng.normal(1, 0.1, WIDTH))
-        for module, shape in SHAPES.items():
+        for module, shape in shapes(inner).items():
             name = f"model.layers.{i}.{module}"
             value = rng.normal(0, 0.15, shape)
             how = (other or {}).get(module, make)
@@ -491,7 +499,7 @@ def make_folder(folder, seed, config, make, other=None):
                 tensors[name + part] = tensor
     folder.mkdir(parents=True, exist_ok=True)
     key = "quantization" if "quant_method" not in config else "quantization_config"
-    text = CONFIG | {key: config}
+    text = CONFIG | {"intermediate_size": inner, key: config}
     if key == "quantization":
         text["quantization_config"] = config
     (folder / "config.json").write_text(json.dumps(text, indent=1) + "\n")

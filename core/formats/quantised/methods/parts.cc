@@ -64,23 +64,24 @@ absl::Status AddNvfp4(FormFinder& finder, const std::string& name, const Float4P
     NG_RETURN_IF_ERROR(finder.CheckType(*global, {DType::kF32}));
     if (global->n_elements != 1) return finder.WrongShape(*global, "[] or [1]");
     form.parts.push_back(global);
+    form.whole.read = [global = global, divides = divides](
+                          const TensorSource& source) -> absl::StatusOr<std::vector<float>> {
+      NG_ASSIGN_OR_RETURN(std::vector<float> factor, NumbersOf(source, *global));
+      if (divides) factor[0] = 1.0F / factor[0];
+      return factor;
+    };
   }
-  form.scales.read = [scale = scale, global = global, divides = divides](
-                         const TensorSource& source) -> absl::StatusOr<std::vector<float>> {
+  form.scales.read = [scale =
+                          scale](const TensorSource& source) -> absl::StatusOr<std::vector<float>> {
     NG_ASSIGN_OR_RETURN(const std::vector<std::byte> bytes, BytesOf(source, *scale));
-    float factor = 1.0F;
-    if (global != nullptr) {
-      NG_ASSIGN_OR_RETURN(const std::vector<float> numbers, NumbersOf(source, *global));
-      factor = numbers[0];
-    }
     std::vector<float> scales;
     scales.reserve(bytes.size());
     for (const std::byte byte : bytes) {
-      const float value = Float8E4m3Values()[std::to_integer<size_t>(byte)];
-      scales.push_back(divides ? value / factor : value * factor);
+      scales.push_back(Float8E4m3Values()[std::to_integer<size_t>(byte)]);
     }
     return scales;
   };
+  form.is_nvfp4 = true;
   form.what = "nvfp4";
   finder.Add(std::move(form), name, std::move(shape));
   return absl::OkStatus();

@@ -55,44 +55,4 @@ struct Bf16DotWeights {
   }
 };
 
-// E4M3 as pairs of bf16, which hold its values (float_codes-inl.h).
-template <class C>
-struct Bf16Bytes {
-  using V = typename C::V;
-  using Unpacked = Bf16DotWeights<V>;
-  static constexpr int kLines = 4;
-  static constexpr int64_t kInputBytes = 16 * sizeof(uint16_t);
-
-  template <class RowsOfInputs, int kRows>
-  static NG_INLINE void AddPair(const RowsOfInputs& x, int pair, __m512i weights,
-                                V (&sums)[kRows]) {
-#pragma GCC unroll 4
-    for (int r = 0; r < kRows; ++r) {
-      int32_t two = 0;
-      std::memcpy(&two, x.x + r * x.stride + pair * 4, sizeof(two));
-      sums[r].v = _mm512_dpbf16_ps(sums[r].v, reinterpret_cast<__m512bh>(weights),
-                                   reinterpret_cast<__m512bh>(_mm512_set1_epi32(two)));
-    }
-  }
-  template <class CodesOf16, class RowsOfInputs, int kRows>
-  static NG_INLINE void Add(const CodesOf16& codes, const RowsOfInputs& x, V (&sums)[kRows]) {
-#pragma GCC unroll 4
-    for (int i = 0; i < kLines; ++i) {
-      __m512i first, second;
-      C::Pairs(codes.lines + i * 64, &first, &second);
-      AddPair(x, 2 * i, first, sums);
-      AddPair(x, 2 * i + 1, second, sums);
-    }
-  }
-  template <class CodesOf16>
-  static NG_INLINE void Unpack(const CodesOf16& codes, std::byte* out) {
-    for (int i = 0; i < kLines; ++i, out += 128) {
-      __m512i first, second;
-      C::Pairs(codes.lines + i * 64, &first, &second);
-      _mm512_storeu_si512(out, first);
-      _mm512_storeu_si512(out + 64, second);
-    }
-  }
-};
-
 }  // namespace ng

@@ -13,7 +13,8 @@
 
 NG_BEGIN_TARGET_AVX512_BF16
 #include "core/kernels/bf16_dot-inl.h"
-#include "core/kernels/float_codes-inl.h"
+// It uses what is above.
+#include "core/kernels/bf16_codes-inl.h"
 
 namespace ng {
 namespace {
@@ -32,6 +33,7 @@ template <>
 void SetCodeKernels<IsaLevel::kAvx512Bf16>(KernelTable& table) {
   SetCodeMatmuls<Level, Bf16Bytes<Level::Codes>, WeightType::kE4m3, WeightType::kE4m3Span128>(
       table);
+  SetCodeMatmuls<Level, Bf16Nibbles<avx512::Codes16>, WeightType::kNvfp4>(table);
 }
 
 }  // namespace ng

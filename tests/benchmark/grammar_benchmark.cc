@@ -1,8 +1,10 @@
 // The stage grammar over a vocabulary of 150000 made-up tokens: how long the mask of a token takes,
-// and a token of a chain with it. The grammars are those of tests/grammar/grammars.
+// and a token of a chain with it. The grammars are those of tests/grammar/grammars, and those of
+// calls of the tools in tests/grammar/agent_tools.json.
 //   build/bin/benchmark_sampling --benchmark_filter=Grammar
-// GrammarMask takes 20000 steps of random answers, each of at most 200 tokens; masks that are met
-// for the first time count too, what is made in create does not. Times are CPU time.
+// GrammarMask and GrammarCalls take 20000 and 5000 steps of random answers, each of at most 200
+// tokens; masks that are met for the first time count too, what is made in create does not. Times
+// are CPU time.
 #include <benchmark/benchmark.h>
 #include <time.h>
 
@@ -13,6 +15,7 @@
 #include <fstream>
 #include <iterator>
 #include <memory>
+#include <optional>
 #include <random>
 #include <set>
 #include <string>
@@ -29,13 +32,17 @@
 #include "plugins/sampler/grammar/masks/token_trie.h"
 #include "plugins/sampler/temperature/temperature.h"
 #include "plugins/sampler/top_p/top_p.h"
+#include "tests/core/text/chat/calls/call_templates.h"
 
 namespace ng {
 namespace {
 
 constexpr size_t kTokens = 150000;
 constexpr int kMostTokens = 200;  // of an answer
-constexpr int32_t kStop = 0;
+// Bytes come first, then tokens without a text: the numbers that call_templates.h gives them.
+constexpr int32_t kBytes = 256;
+constexpr int32_t kSpecial = 16;
+constexpr int32_t kStop = kBytes + 1;
 
 // The kinds of tokens that vocabularies of bytes have: all bytes, words, words behind a blank, with
 // a capital or in capitals, what stands between them in JSON and code, numbers, runs of one sign,
@@ -100,13 +107,13 @@ class MadeUpTokens {
   std::set<std::string> known_;
 };
 
-// Made-up tokens behind a stop id, as a plugin is told of them.
+// Made-up tokens and some special ones, as a plugin is told of them.
 struct Vocabulary {
   Vocabulary() : texts(MadeUpTokens().Make()) {
-    texts.insert(texts.begin(), "");
+    texts.insert(texts.begin() + kBytes, kSpecial, "");
     views.assign(texts.begin(), texts.end());
     special.assign(texts.size(), 0);
-    special[kStop] = 1;
+    std::fill_n(special.begin() + kBytes, kSpecial, uint8_t{1});
     context.model = {.vocab_size = static_cast<int64_t>(texts.size()), .max_positions = 100000};
     context.token_bytes = views;
     context.special = special;
@@ -158,41 +165,134 @@ int32_t Pick(std::span<const uint64_t> mask, std::mt19937& random) {
   return from[random() % from.size()];
 }
 
+// A machine that answers are drawn from, and the masks of what comes next.
+class DrawnAnswers {
+ public:
+  explicit DrawnAnswers(const grammar::Program& program)
+      : machine_(grammar::Machine::Make(program, TheTrie().depth()).value()),
+        masks_(TheTrie(), machine_, TheVocabulary().context.model.vocab_size,
+               TheVocabulary().stop_ids) {
+    std::vector<int32_t> others;
+    for (int32_t id = kBytes; program.reads_others() && id < kBytes + kSpecial; ++id) {
+      if (id != kStop && !IsNamed(id)) others.push_back(id);
+    }
+    masks_.SetOthers(others);
+    masks_.Prepare();
+  }
+
+  // Whether an answer ends with the token that is drawn, by one random number after another; the
+  // next draw begins another one.
+  bool Draw(std::mt19937& random, double* seconds) {
+    const double begin = CpuSeconds();
+    const std::span<const uint64_t> mask = masks_.Of(now_).value();
+    *seconds = CpuSeconds() - begin;
+    const int32_t id = Pick(mask, random);
+    if (id != kStop && !machine_.MustEnd(Advance(id))) return false;
+    now_ = grammar::Machine::kStart;
+    return true;
+  }
+  void Begin() { now_ = grammar::Machine::kStart; }
+  int32_t Advance(int32_t id) {
+    const std::string_view text = TheVocabulary().views[static_cast<size_t>(id)];
+    if (!text.empty()) return now_ = machine_.Advance(now_, text).value();
+    const std::span<const int32_t> named = machine_.program().tokens();
+    const auto i = IsNamed(id) ? std::ranges::lower_bound(named, id) : named.end();
+    const auto read = machine_.program().ClassOfToken(static_cast<size_t>(i - named.begin()));
+    return now_ = machine_.AdvanceToken(now_, read).value();
+  }
+
+ private:
+  static const grammar::TokenTrie& TheTrie() {
+    static const grammar::TokenTrie trie(TheVocabulary().context);
+    return trie;
+  }
+  bool IsNamed(int32_t id) const {
+    return std::ranges::binary_search(machine_.program().tokens(), id);
+  }
+
+  grammar::Machine machine_;
+  grammar::Masks masks_;
+  int32_t now_ = grammar::Machine::kStart;
+};
+
+// What masks took, as counters.
+class MaskTimes {
+ public:
+  explicit MaskTimes(benchmark::State& state) : state_(state) {}
+  void Add(double seconds) {
+    state_.SetIterationTime(seconds);
+    microseconds_.push_back(1e6 * seconds);
+  }
+  void Tell() {
+    std::ranges::sort(microseconds_);
+    for (const auto& [name, share] : {std::pair("median_us", 0.5), std::pair("p99_us", 0.99),
+                                      std::pair("p99.9_us", 0.999), std::pair("max_us", 1.0)}) {
+      const double place = share * static_cast<double>(microseconds_.size() - 1);
+      state_.counters[name] = microseconds_[static_cast<size_t>(place)];
+    }
+  }
+
+ private:
+  benchmark::State& state_;
+  std::vector<double> microseconds_;
+};
+
 void GrammarMask(benchmark::State& state, const char* name) {
-  const Vocabulary& vocabulary = TheVocabulary();
   std::string kept;
-  const GrammarSource source = SourceOf(name, kept);
-  const grammar::TokenTrie trie(vocabulary.context);
-  grammar::Machine machine =
-      grammar::Machine::Make(CompileGrammar(source).value(), trie.depth()).value();
-  grammar::Masks masks(trie, machine, vocabulary.context.model.vocab_size, vocabulary.stop_ids);
-  masks.Prepare();
+  DrawnAnswers answers(CompileGrammar(SourceOf(name, kept)).value());
   std::mt19937 random(7);
-  std::vector<double> microseconds;
-  int32_t now = grammar::Machine::kStart;
+  MaskTimes times(state);
   int n_tokens = 0;
   while (state.KeepRunning()) {
-    const double begin = CpuSeconds();
-    const std::span<const uint64_t> mask = masks.Of(now).value();
-    const double seconds = CpuSeconds() - begin;
-    state.SetIterationTime(seconds);
-    microseconds.push_back(1e6 * seconds);
-    const int32_t id = Pick(mask, random);
-    for (const char c : vocabulary.views[static_cast<size_t>(id)]) {
-      now = machine.Step(now, machine.program().ClassOf(static_cast<uint8_t>(c)));
-    }
-    if (id != kStop && !machine.MustEnd(now) && ++n_tokens < kMostTokens) continue;
-    now = grammar::Machine::kStart;
+    double seconds = 0;
+    const bool ended = answers.Draw(random, &seconds);
+    times.Add(seconds);
+    if (!ended && ++n_tokens < kMostTokens) continue;
+    answers.Begin();
     n_tokens = 0;
   }
-  std::ranges::sort(microseconds);
-  const auto share = [&](double of) {
-    return microseconds[static_cast<size_t>(of * static_cast<double>(microseconds.size() - 1))];
-  };
-  state.counters["median_us"] = share(0.5);
-  state.counters["p99_us"] = share(0.99);
-  state.counters["p99.9_us"] = share(0.999);
-  state.counters["max_us"] = share(1.0);
+  times.Tell();
+}
+
+struct CallCase {
+  const char* name;   // of call_templates.h
+  const char* begin;  // what begins a call in a text
+  bool marks_are_tokens = true;
+};
+
+// The tools of a coding agent, in the format of a template: each answer is a call, or has one
+// behind some text. The stage knows nothing before each answer, as for a request with new tools.
+void GrammarCalls(benchmark::State& state, const CallCase& one, bool forced) {
+  constexpr int kTextBefore = 12;  // tokens
+  const test::BoundTemplate bound =
+      test::Bind(test::CallTemplateOf(one.name), one.marks_are_tokens);
+  std::ifstream file(NG_SOURCE_DIR "/tests/grammar/agent_tools.json");
+  const std::string tools{std::istreambuf_iterator<char>(file), {}};
+  const std::string grammar =
+      bound.chat
+          ->CallGrammar({.messages = R"([{"role": "user", "content": "ask"}])", .tools = tools},
+                        {.must = forced})
+          .value();
+  const std::vector<int32_t> begin =
+      bound.tokenizer->Encode(one.begin, {.parse_special = true}).value();
+  const grammar::Program program = CompileGrammar({.gbnf = grammar}).value();
+  std::mt19937 random(7);
+  MaskTimes times(state);
+  std::optional<DrawnAnswers> answer;
+  int n_tokens = 0;
+  while (state.KeepRunning()) {
+    if (!answer) answer.emplace(program);
+    double seconds = 0;
+    const bool ended = answer->Draw(random, &seconds);
+    times.Add(seconds);
+    if (++n_tokens == kTextBefore && !forced && !ended) {
+      for (const int32_t id : begin) answer->Advance(id);
+    }
+    if (!ended && n_tokens < kMostTokens) continue;
+    answer.reset();
+    n_tokens = 0;
+  }
+  times.Tell();
 }
 
 // What the stage makes when it is created.
@@ -236,6 +336,9 @@ void GrammarChain(benchmark::State& state, const char* name) {
 void Masks(benchmark::internal::Benchmark* b) {
   b->Iterations(20000)->UseManualTime()->Unit(benchmark::kMicrosecond);
 }
+void Calls(benchmark::internal::Benchmark* b) {
+  b->Iterations(5000)->UseManualTime()->Unit(benchmark::kMicrosecond);
+}
 void Chain(benchmark::internal::Benchmark* b) { b->Unit(benchmark::kMicrosecond); }
 void Create(benchmark::internal::Benchmark* b) { b->Unit(benchmark::kMillisecond); }
 
@@ -255,6 +358,24 @@ NG_GRAMMAR(anything, "anything.json");
 NG_GRAMMAR(cyrillic, "cyrillic.regex");
 NG_GRAMMAR(sums, "sums.gbnf");
 NG_GRAMMAR(table, "table.gbnf");
+
+#define NG_CALLS(title, ...)                                                                 \
+  BENCHMARK_CAPTURE(GrammarCalls, title##_auto, CallCase{__VA_ARGS__}, false)->Apply(Calls); \
+  BENCHMARK_CAPTURE(GrammarCalls, title##_forced, CallCase{__VA_ARGS__}, true)->Apply(Calls)
+NG_CALLS(hermes, "hermes", "<tool_call>");
+NG_CALLS(hermes_in_bytes, "hermes", "<tool_call>", false);
+NG_CALLS(one_object, "one_object", R"({"name": "edit_file")");
+NG_CALLS(list, "list", "[TOOL_CALLS]");
+NG_CALLS(head, "head", "[TOOL_CALLS]");
+NG_CALLS(parameters, "parameters", "<tool_call>");
+NG_CALLS(key_and_value, "key_and_value", "<tool_call>");
+NG_CALLS(invoke, "invoke", "<x:calls>");
+NG_CALLS(typed, "typed", "<|M|calls>", false);
+NG_CALLS(quoted_by_a_mark, "quoted_by_a_mark", "<|call>");
+NG_CALLS(quoted_arguments, "quoted_arguments", "<call>");
+NG_CALLS(python, "python", "<|list|>");
+NG_CALLS(python_arguments, "python_arguments", "<call>");
+#undef NG_CALLS
 #undef NG_GRAMMAR
 
 }  // namespace

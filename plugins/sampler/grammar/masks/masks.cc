@@ -23,6 +23,7 @@ Masks::Masks(const TokenTrie& trie, Machine& machine, int64_t vocab_size,
              std::span<const int32_t> stop_ids)
     : trie_(trie),
       machine_(machine),
+      free_text_(machine),
       stop_ids_(stop_ids.begin(), stop_ids.end()),
       at_depth_(trie.depth() + size_t{1}),
       bits_(static_cast<size_t>((vocab_size + 63) / 64)) {
@@ -40,6 +41,7 @@ void Masks::Forget() {
   kept_.clear();
   kept_of_.clear();
   shape_of_.clear();
+  free_text_.Forget();
   ForgetBehind();
 }
 
@@ -178,8 +180,8 @@ const Masks::Behind* Masks::BehindOf(const Kept& kept, int32_t returned) {
   if (known >= 0) return &behind_[static_cast<size_t>(known)];
   Behind behind{.kept = number, .returned = returned, .begin = behind_ids_.size()};
   for (const uint32_t node : kept.leaving) {
-    Walk(returned, node, [&](size_t at, int32_t /*next*/) {
-      const std::span<const int32_t> tokens = trie_.Tokens(at);
+    Walk(returned, node, nullptr, [&](size_t begin, size_t end) {
+      const std::span<const int32_t> tokens = trie_.Tokens(begin, end);
       behind_ids_.insert(behind_ids_.end(), tokens.begin(), tokens.end());
     });
     if (machine_.Spend(0)) continue;
@@ -197,15 +199,20 @@ const Masks::Kept* Masks::KeptOf(int32_t configuration) {
   if (index >= kept_of_.size()) kept_of_.resize(index + 1, -1);
   if (kept_of_[index] >= 0) return &kept_[static_cast<size_t>(kept_of_[index])];
   Kept kept;
-  kept.bits.resize(bits_.size());
-  Walk(configuration, 0, [&](size_t at, int32_t next) {
-    for (const int32_t id : trie_.Tokens(at)) {
-      kept.bits[static_cast<size_t>(id) / 64] |= uint64_t{1} << (id % 64);
+  runs_.clear();
+  Walk(configuration, 0, &kept.leaving, [&](size_t begin, size_t end) {
+    const std::span<const int32_t> tokens = trie_.Tokens(begin, end);
+    if (tokens.empty()) return;
+    const bool goes_on =
+        !runs_.empty() && runs_.back().data() + runs_.back().size() == tokens.data();
+    if (goes_on) {
+      runs_.back() = {runs_.back().data(), runs_.back().size() + tokens.size()};
+    } else {
+      runs_.push_back(tokens);
     }
-    const bool leaf = trie_.nodes()[at].end == at + 1;
-    if (!leaf && machine_.CanEnd(next)) kept.leaving.push_back(static_cast<uint32_t>(at));
   });
   if (!machine_.Spend(0)) return nullptr;
+  kept.bits = BitsOfRuns();
   if (machine_.CanEnd(configuration)) {
     for (const int32_t id : stop_ids_) {
       kept.bits[static_cast<size_t>(id) / 64] |= uint64_t{1} << (id % 64);
@@ -216,24 +223,57 @@ const Masks::Kept* Masks::KeptOf(int32_t configuration) {
   return &kept_.back();
 }
 
+// Of the tokens that are in runs, and of those that are not, the fewer are written one by one.
+std::vector<uint64_t> Masks::BitsOfRuns() const {
+  size_t n = 0;
+  for (const std::span<const int32_t> run : runs_) n += run.size();
+  std::vector<uint64_t> bits(bits_.size());
+  const auto set = [&](std::span<const int32_t> ids, bool on) {
+    for (const int32_t id : ids) SetBit(id, on, bits);
+  };
+  const std::span<const int32_t> ids = trie_.ids();
+  if (2 * n <= ids.size()) {
+    for (const std::span<const int32_t> run : runs_) set(run, true);
+    return bits;
+  }
+  std::ranges::copy(trie_.all().first(std::min(trie_.all().size(), bits.size())), bits.begin());
+  const int32_t* last = ids.data();
+  for (const std::span<const int32_t> run : runs_) {
+    set({last, run.data()}, false);
+    last = run.data() + run.size();
+  }
+  set({last, ids.data() + ids.size()}, false);
+  return bits;
+}
+
 template <class Visit>
-void Masks::Walk(int32_t configuration, size_t node, const Visit& visit) {
+void Masks::Walk(int32_t configuration, size_t node, std::vector<uint32_t>* leaving,
+                 const Visit& visit) {
   constexpr size_t kNodesAStep = 4;  // a node that is known costs that much less than a place
+  constexpr size_t kMany = 16;       // nodes that are worth a look at all of them
   const std::span<const TokenTrie::Node> nodes = trie_.nodes();
   at_depth_[nodes[node].depth] = configuration;
   const size_t end = nodes[node].end;
   size_t n = 0;
   for (size_t i = node + 1; i < end;) {
     const uint32_t depth = nodes[i].depth;
+    const size_t behind = nodes[i].end;
     const int32_t next = machine_.Step(at_depth_[depth - 1], classes_[i]);
     if (next == Machine::kDead) {
-      i = nodes[i].end;
+      i = behind;
       continue;
     }
     at_depth_[depth] = next;
     ++n;
-    visit(i, next);
-    ++i;
+    const bool all = behind - i > kMany && free_text_.GoesOn(next, trie_.BelowOf(i));
+    // Where all goes on anyway, nothing is to be found behind the rule.
+    if (leaving != nullptr && !all && behind > i + 1 && leaving->size() <= kMaxLeaving &&
+        machine_.CanEnd(next)) {
+      leaving->push_back(static_cast<uint32_t>(i));
+    }
+    const size_t after = all ? behind : i + 1;
+    visit(i, after);
+    i = after;
   }
   n_walked_ += n;
   machine_.Spend(n / kNodesAStep);

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "plugins/sampler/grammar/automata/number_table.h"
+#include "plugins/sampler/grammar/masks/free_text.h"
 #include "plugins/sampler/grammar/masks/machine.h"
 #include "plugins/sampler/grammar/masks/token_trie.h"
 
@@ -39,7 +40,8 @@ class Masks {
  private:
   struct Kept {
     std::vector<uint64_t> bits;
-    std::vector<uint32_t> leaving;  // nodes at which the rule can end
+    // Nodes at which the rule can end, and below which not all goes on: the first kMaxLeaving + 1.
+    std::vector<uint32_t> leaving;
   };
   // The tokens that go on where a rule ends within them.
   struct Behind {
@@ -64,19 +66,25 @@ class Masks {
   // first one. False, and nothing of use, where the rule can end in too many places, or it takes
   // too much work.
   bool AddGroup(int32_t shape, int32_t below, bool first);
-  // Calls `visit(node, configuration)` for all nodes below one to which the machine goes on.
+  // Calls `visit(begin, end)` for runs of nodes below one to which the machine goes on, in their
+  // order. `leaving`, which may be null: that of Kept.
   template <class Visit>
-  void Walk(int32_t configuration, size_t node, const Visit& visit);
+  void Walk(int32_t configuration, size_t node, std::vector<uint32_t>* leaving, const Visit& visit);
+  // The bits of the tokens of runs_.
+  std::vector<uint64_t> BitsOfRuns() const;
 
   const TokenTrie& trie_;
   Machine& machine_;
+  FreeText free_text_;
   std::vector<int32_t> stop_ids_;
-  std::vector<uint64_t> others_;   // a bit for each, empty: there are none
-  std::vector<uint8_t> classes_;   // [n_nodes]
-  std::vector<int32_t> at_depth_;  // during a walk
-  std::vector<Kept> kept_;         // at most max_kept_
-  std::vector<int32_t> kept_of_;   // [configurations so far], -1: none
-  std::vector<int32_t> shape_of_;  // [configurations so far], see ShapeOf
+  std::vector<uint64_t> others_;  // a bit for each, empty: there are none
+  std::vector<uint8_t> classes_;  // [n_nodes]
+  // During a walk.
+  std::vector<int32_t> at_depth_;
+  std::vector<std::span<const int32_t>> runs_;  // of the trie's ids, none behind another one
+  std::vector<Kept> kept_;                      // at most max_kept_
+  std::vector<int32_t> kept_of_;                // [configurations so far], -1: none
+  std::vector<int32_t> shape_of_;               // [configurations so far], see ShapeOf
   std::vector<Behind> behind_;
   NumberTable behind_table_;
   std::vector<int32_t> behind_ids_;

@@ -92,6 +92,33 @@ TokenTrie::TokenTrie(const PluginContext& context) {
   }
   close(0);
   nodes_.push_back({0, static_cast<uint32_t>(ids_.size()), 0});
+  AddKinds();
+  all_.resize((context.token_bytes.size() + 63) / 64);
+  for (const int32_t id : ids_) all_[static_cast<size_t>(id) / 64] |= uint64_t{1} << (id % 64);
+}
+
+void TokenTrie::AddKinds() {
+  below_.resize(bytes_.size());
+  std::vector<size_t> way = {0};            // the node of each depth on the way to the last one
+  std::vector<Kinds> kinds(bytes_.size());  // of the byte that leads to a node
+  const auto close = [&](size_t depth) {
+    for (; way.size() > depth; way.pop_back()) {
+      const Below& below = below_[way.back()];
+      if (way.size() < 2) continue;
+      Below& parent = below_[way[way.size() - 2]];
+      parent.kinds |= below.kinds | kinds[way.back()];
+      parent.height = std::max<uint32_t>(parent.height,
+                                         std::min<uint32_t>(below.height + 1U, Below::kMostHeight));
+    }
+  };
+  for (size_t i = 1; i < bytes_.size(); ++i) {
+    close(nodes_[i].depth);
+    Within at = below_[way.back()].at;
+    kinds[i] = ReadKind(bytes_[i], &at);
+    below_[i].at = at;
+    way.push_back(i);
+  }
+  close(0);
 }
 
 std::shared_ptr<const TokenTrie> TokenTrie::Shared(const PluginContext& context) {

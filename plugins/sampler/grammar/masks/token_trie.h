@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "ng/plugin.h"
+#include "plugins/sampler/grammar/masks/token_kinds.h"
 
 namespace ng::grammar {
 
@@ -37,14 +38,27 @@ class TokenTrie {
     return std::span(ids_).subspan(nodes_[node].tokens,
                                    nodes_[node + 1].tokens - nodes_[node].tokens);
   }
+  // Of the nodes from `begin` up to `end`.
+  std::span<const int32_t> Tokens(size_t begin, size_t end) const {
+    return std::span(ids_).subspan(nodes_[begin].tokens, nodes_[end].tokens - nodes_[begin].tokens);
+  }
+  const Below& BelowOf(size_t node) const { return below_[node]; }
+  // [>= ids / 64] A bit for each token with a node.
+  std::span<const uint64_t> all() const { return all_; }
+  // [n_tokens] In the order of their nodes.
+  std::span<const int32_t> ids() const { return ids_; }
   // Of the longest text.
   uint32_t depth() const { return depth_; }
   int64_t n_tokens() const { return static_cast<int64_t>(ids_.size()); }
 
  private:
+  void AddKinds();
+
   std::vector<Node> nodes_;  // one more at the end
   std::vector<uint8_t> bytes_;
   std::vector<int32_t> ids_;
+  std::vector<Below> below_;  // [n_nodes]
+  std::vector<uint64_t> all_;
   uint32_t depth_ = 0;
 };
 

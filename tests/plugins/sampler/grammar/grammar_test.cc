@@ -6,6 +6,7 @@
 
 #include <nlohmann/json.hpp>
 #include <random>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -72,9 +73,39 @@ TEST(Grammar, LeavesTokensThatCrossPartsAndStopsWhereItMay) {
 }
 
 // Each mask against walking the bytes of each token, at each step of random answers.
+void ExpectMasksOfBytes(const GrammarVocabulary& vocabulary, const GrammarSource& source,
+                        int n_runs) {
+  const int64_t n = vocabulary.context.model.vocab_size;
+  std::mt19937_64 random(3);
+  auto stage = *Grammar::Create(source, vocabulary.context);
+  grammar::Machine machine = *grammar::Machine::Make(*CompileGrammar(source), 1);
+  for (int run = 0; run < n_runs; ++run) {
+    ASSERT_TRUE(stage->Open(0, {}).ok());
+    int32_t now = grammar::Machine::kStart;
+    for (int step = 0; step < 30; ++step) {
+      std::vector<int32_t> expected;
+      std::vector<int32_t> behind(static_cast<size_t>(n));
+      if (machine.CanEnd(now)) expected.push_back(0);
+      for (int32_t id = 2; id < n; ++id) {
+        int32_t& to = behind[static_cast<size_t>(id)] = now;
+        for (const char c : vocabulary.texts[static_cast<size_t>(id)]) {
+          to = machine.Step(to, machine.program().ClassOf(static_cast<uint8_t>(c)));
+        }
+        if (to != grammar::Machine::kDead) expected.push_back(id);
+      }
+      std::vector<int32_t> left = Left(*stage, 0, n);
+      std::erase(left, 1);  // free text has it
+      ASSERT_EQ(left, expected) << "run " << run << " step " << step;
+      const int32_t id = expected[random() % expected.size()];
+      if (id == 0) break;
+      now = behind[static_cast<size_t>(id)];
+      if (*stage->Accept(0, id) == SequenceEnd::kStage) break;
+    }
+  }
+}
+
 TEST(Grammar, MasksAreWhatTheBytesOfEachTokenSay) {
   const GrammarVocabulary vocabulary;
-  const int64_t n = vocabulary.context.model.vocab_size;
   const GrammarSource sources[] = {
       {.json_schema = "true"},
       {.json_schema = R"({"type":"object","properties":{"a":{"maxLength":40},"ab":{"maximum":12}},
@@ -87,32 +118,61 @@ TEST(Grammar, MasksAreWhatTheBytesOfEachTokenSay) {
       {.json_schema = R"({"type":"string","pattern":"^[a-b]*(c[a-b]{2})+$","maxLength":400})"},
       {.json_schema = R"({"type":"array","items":{"enum":[1,12]},"minItems":2,"maxItems":60})"},
       {.gbnf = "root ::= \"a\" root \"b\" root | [0-9]{0,30}"}};
-  std::mt19937_64 random(3);
-  for (const GrammarSource& source : sources) {
-    auto stage = *Grammar::Create(source, vocabulary.context);
-    grammar::Machine machine = *grammar::Machine::Make(*CompileGrammar(source), 1);
-    for (int run = 0; run < 40; ++run) {
-      ASSERT_TRUE(stage->Open(0, {}).ok());
-      int32_t now = grammar::Machine::kStart;
-      for (int step = 0; step < 30; ++step) {
-        std::vector<int32_t> expected;
-        std::vector<int32_t> behind(static_cast<size_t>(n));
-        if (machine.CanEnd(now)) expected.push_back(0);
-        for (int32_t id = 2; id < n; ++id) {
-          int32_t& to = behind[static_cast<size_t>(id)] = now;
-          for (const char c : vocabulary.texts[static_cast<size_t>(id)]) {
-            to = machine.Step(to, machine.program().ClassOf(static_cast<uint8_t>(c)));
-          }
-          if (to != grammar::Machine::kDead) expected.push_back(id);
-        }
-        ASSERT_EQ(Left(*stage, 0, n), expected) << "run " << run << " step " << step;
-        const int32_t id = expected[random() % expected.size()];
-        if (id == 0) break;
-        now = behind[static_cast<size_t>(id)];
-        if (*stage->Accept(0, id) == SequenceEnd::kStage) break;
-      }
+  for (const GrammarSource& source : sources) ExpectMasksOfBytes(vocabulary, source, 40);
+}
+
+// Tokens with many others below them: words, signs, characters of any length, whole and cut, and
+// bytes that are none.
+std::vector<std::string> ManyTokens() {
+  constexpr const char* kParts[] = {"e",
+                                    "t",
+                                    "ab",
+                                    "g",
+                                    "Z",
+                                    "7",
+                                    " ",
+                                    "_",
+                                    "\n",
+                                    "\xC3\xA9",
+                                    "\xD1\x8F",
+                                    "\xE4\xB8\xAD",
+                                    "\xE0\xA4\x95",
+                                    "\xF0\x9F\x98\x80",
+                                    "\"",
+                                    "\\"};
+  constexpr const char* kRare[] = {"\xE4\xB8",     "\xF0\x9F", "\xC3", "\x80", "\xFF",
+                                   "\xED\xA0\x80", "\x01",     "}",    "<x",   ", \""};
+  std::mt19937_64 random(5);
+  std::set<std::string> texts;
+  while (texts.size() < 3000) {
+    const size_t n_parts = std::size(kParts) - random() % 14;
+    std::string text;
+    for (size_t n = 2 + random() % 5; n > 0; --n) {
+      text += random() % 40 == 0 ? kRare[random() % std::size(kRare)] : kParts[random() % n_parts];
     }
+    texts.insert(text);
   }
+  return {texts.begin(), texts.end()};
+}
+
+TEST(Grammar, MasksOfFreeTextAreWhatTheBytesOfEachTokenSay) {
+  const GrammarVocabulary vocabulary(ManyTokens());
+  const GrammarSource sources[] = {
+      {.json_schema = R"({"type":"string"})"},
+      {.json_schema = R"({"type":"array","items":{"type":"string","maxLength":9}})"},
+      {.json_schema = R"({"type":"string","minLength":3,"maxLength":40})"},
+      {.json_schema = R"({"type":"string","pattern":"^[a-z ]{2,20}(\u044f|\u00e9)*$"})"},
+      {.json_schema = R"({"type":"object"})"},
+      {.regex = "[a-z0-9 ]*"},
+      {.regex = "([a-z]{2,9} )*[^e]{0,5}"},
+      {.regex = "[^\u044f]{1,30}"},
+      {.regex = "(.|\\n){4,}[A-Z]"},
+      {.regex = "[e-t\u4e00-\u9fff]*7"},
+      {.gbnf = "root ::= %until(\"<x\": \"y\" root | \"te\": [a-z]+ \"!\" root | )"},
+      {.gbnf = "root ::= [^a] %until(\"#\": \"y\" | )"},
+      {.gbnf = "root ::= [a-z ]* (\"7\" root \"Z\")? [a-z_]{0,9}"},
+      {.gbnf = "root ::= text (\",\" text)*\ntext ::= [^\"]{0,12} \"\\\"\""}};
+  for (const GrammarSource& source : sources) ExpectMasksOfBytes(vocabulary, source, 6);
 }
 
 TEST(Grammar, FinishedAnswersAreValidJson) {

@@ -16,13 +16,14 @@ namespace ng::test {
 
 // Token 0 is the stop id, token 1 another special one; then come all bytes and some longer texts.
 struct GrammarVocabulary {
-  GrammarVocabulary() {
+  explicit GrammarVocabulary(const std::vector<std::string>& more = {}) {
     texts = {"", "<name>"};
     for (int byte = 0; byte < 256; ++byte) texts.emplace_back(1, static_cast<char>(byte));
     for (const char* text : {"ab", "abc", "\":", "\", \"", "\"}", "true", "null", "}}", "]}", "12",
                              "\": \"", "{\"", "{\"a", "1,", "é", " \"", "-1", "\n  "}) {
       texts.emplace_back(text);
     }
+    texts.insert(texts.end(), more.begin(), more.end());
     views.assign(texts.begin(), texts.end());
     special.assign(texts.size(), 0);
     special[0] = special[1] = 1;

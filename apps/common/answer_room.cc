@@ -83,7 +83,8 @@ int64_t SharedTokens(const RunPlan& plan) {
   const CachePlan& cache = plan.cache;
   const int64_t most = plan.max_tokens * std::max(1, plan.max_sequences);
   // Such a cache has room for more tokens than it holds.
-  if (cache.holes || !plan.held.empty() || cache.bytes_per_token == 0) return most;
+  const bool drops = cache.holes || cache.slots > 0 || !plan.held.empty();
+  if (drops || cache.bytes_per_token == 0) return most;
   return std::min(most, (cache.bytes + cache.disk_bytes) / cache.bytes_per_token);
 }
 

@@ -51,7 +51,8 @@ class WindowRows {
  private:
   absl::Status Feed() {
     const size_t left = window_.fed.size() - fed_;
-    const size_t n = chunk_ == 0 ? left : std::min(chunk_, left);
+    const auto most = static_cast<size_t>(engine_.MostLogitRows(*sequence_));
+    const size_t n = std::min(chunk_ == 0 ? left : std::min(chunk_, left), most);
     const std::span<const int32_t> chunk = window_.fed.subspan(fed_, n);
     const std::vector<int32_t> tokens(chunk.begin(), chunk.end());
     NG_ASSIGN_OR_RETURN(const StepLogits step,

@@ -69,6 +69,7 @@ std::string MemoryTable(const RunPlan& plan, const std::string& store) {
   AppendBytes("  ", absl::StrCat("cache (", store, ", ", CodecText(plan), ")"), plan.cache.bytes,
               &out);
   for (const HeldLayers& layers : plan.held) absl::StrAppend(&out, "    ", HeldLine(layers), "\n");
+  if (plan.cache.slots > 0) absl::StrAppend(&out, "    ", SlotsLine(plan.cache), "\n");
   AppendBytes("    ", "a token, in all layers", plan.cache.bytes_per_token, &out);
   if (plan.cache.disk_bytes > 0) {
     AppendBytes("    ", "its files, on disk", plan.cache.disk_bytes, &out);
@@ -174,13 +175,18 @@ std::string OperationsTable(const Subject& subject, const UnitOperations& units)
   return out;
 }
 
+// Of K and V of a sequence. What has left takes nothing.
+int64_t BytesOf(const CachePlan& cache, int64_t tokens) {
+  return cache.bytes_per_token * (cache.slots > 0 ? std::min(tokens, cache.slots) : tokens);
+}
+
 std::string GrowthTable(const Subject& subject) {
   const RunPlan& plan = subject.plan;
   const auto n_layers = static_cast<double>(subject.engine.attention_layers().size());
   std::string out = absl::StrFormat("cache of one sequence by its length, %s\n  %8s %15s %15s\n",
                                     CodecText(plan), "tokens", "MB a layer", "MB");
   const auto add = [&](int64_t tokens) {
-    const double mb = static_cast<double>(plan.cache.bytes_per_token * tokens) / 1e6;
+    const double mb = static_cast<double>(BytesOf(plan.cache, tokens)) / 1e6;
     absl::StrAppendFormat(&out, "  %8d %15.3f %15.3f\n", tokens, mb / n_layers, mb);
   };
   const int64_t most = MostTokens(subject.engine);
@@ -278,7 +284,7 @@ std::string JsonLine(const Subject& subject) {
                         {"ratio", without.total() / with.total()}};
   Json growth = Json::array();
   for (int64_t tokens = kFirstLength; tokens <= kLastLength; tokens *= 2) {
-    growth.push_back({{"tokens", tokens}, {"bytes", plan.cache.bytes_per_token * tokens}});
+    growth.push_back({{"tokens", tokens}, {"bytes", BytesOf(plan.cache, tokens)}});
   }
   json["growth"] = growth;
   return json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";

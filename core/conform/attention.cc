@@ -33,6 +33,12 @@ MakeCache StoreFor(const AttentionSubject& subject, const AttentionCase& c) {
       return std::make_unique<HoleStore>(spec);
     };
   }
+  if (c.slots) {
+    return [](const PluginContext&,
+              const CacheSpec& spec) -> absl::StatusOr<std::unique_ptr<CacheStore>> {
+      return std::make_unique<SlotStore>(spec);
+    };
+  }
   // Not every store keeps such values.
   return subject.store && c.v_head_dim == 0 ? subject.store : ScatteredStore::Create;
 }
@@ -475,7 +481,8 @@ Outcome CheckFeature(const AttentionSubject& subject, std::string_view feature) 
   }
   const bool any = Lists(backend.layouts(), kLayoutAny);
   if (feature == kFeatureVHeadDim && !any) return Skip("it does not read rows with CopyRow");
-  const bool of_rows = feature == kFeatureHoles || feature == kFeatureVInK;
+  const bool of_rows =
+      feature == kFeatureHoles || feature == kFeatureVInK || feature == kFeatureSlots;
   if (of_rows && !any && !Lists(backend.layouts(), kLayoutTiles16)) {
     return Skip("it reads a layout of its own");
   }
@@ -540,6 +547,8 @@ constexpr AttentionCheck kAttentionChecks[] = {
     {"v_head_dim", "the feature does what the spec asks", OnFeature<kFeatureVHeadDim>},
     {"v_in_k", "the feature does what the spec asks", OnFeature<kFeatureVInK>},
     {"holes", "tokens that the cache lacks take no part", OnFeature<kFeatureHoles>},
+    {"slots", "tokens that have left take no part, in each kv head others",
+     OnFeature<kFeatureSlots>},
     {"attended", "it tells the probabilities that each token got", OnFeature<kFeatureAttended>},
 };
 

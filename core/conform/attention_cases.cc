@@ -124,6 +124,20 @@ std::vector<AttentionCase> FeatureCases(const AttentionSubject& subject, std::st
     for (AttentionCase& c : cases) c.v_in_k = true;
   } else if (feature == kFeatureHoles) {
     cases[0].holes = true;
+  } else if (feature == kFeatureSlots) {
+    // Also what goes by positions, more keys than are read at a time, and rows in 16 bits.
+    cases.assign(6, plain);
+    cases[1].window = 50;
+    cases[2].alibi_slopes = {0.25F, 0.0625F, 0.0F, 1.0F};
+    cases[3].query_temperature = {.coefficient = 0.5, .length = 8, .offset = 1};
+    cases[4].window = 60;
+    cases[4].chunks = true;
+    cases[5].codec_k = cases[5].codec_v = Codec::kBf16;
+    for (AttentionCase& c : cases) {
+      c.lengths = {130, 47};
+      c.slots = true;
+    }
+    for (const int i : {0, 1, 2}) cases[static_cast<size_t>(i)].lengths = {400, 49};
   }
   return Seeded(std::move(cases), subject.settings.seed, 100);
 }

@@ -69,6 +69,7 @@ std::string AttentionCase::Describe() const {
   if (!alibi_slopes.empty()) text << ", alibi";
   if (query_temperature.coefficient != 0.0) text << ", query_temperature";
   if (holes) text << ", holes";
+  if (slots) text << ", slots";
   return text.str();
 }
 
@@ -219,11 +220,15 @@ absl::Status AttentionRig::CheckFits(const AttentionBackend& backend) const {
   if (plan.holes && !Lists(backend.features(), kFeatureHoles)) {
     return PluginError("does not list 'holes'");
   }
+  if (plan.slots > 0 && !Lists(backend.features(), kFeatureSlots)) {
+    return PluginError("does not list 'slots'");
+  }
   return backend.Supports(case_.Spec(), {.layout = plan.layout,
                                          .codec_k = case_.codec_k,
                                          .codec_v = case_.codec_v,
                                          .holes = plan.holes,
-                                         .attended = plan.attended});
+                                         .attended = plan.attended,
+                                         .slots = plan.slots > 0});
 }
 
 absl::Status AttentionRig::OpenAll(const std::vector<SequenceData>& data, Progress* p) {
@@ -247,12 +252,28 @@ absl::StatusOr<AttentionResult> AttentionRig::Run(const std::vector<SequenceData
   NG_RETURN_IF_ERROR(OpenAll(data, &progress));
   progress.captured.resize(requests.captures.size());
   progress.result.captured.resize(requests.captures.size());
-  for (const Step& step : steps) {
-    if (requests.abandon) NG_RETURN_IF_ERROR(RunStep(step, /*commit=*/false, &progress));
-    NG_RETURN_IF_ERROR(RunStep(step, /*commit=*/true, &progress));
+  for (Step rest : steps) {
+    while (!rest.empty()) {
+      const Step step = CutOff(&rest, progress);
+      if (requests.abandon) NG_RETURN_IF_ERROR(RunStep(step, /*commit=*/false, &progress));
+      NG_RETURN_IF_ERROR(RunStep(step, /*commit=*/true, &progress));
+    }
   }
   for (const SequenceId id : progress.ids) store_->Close(id);
   return std::move(progress.result);
+}
+
+Step AttentionRig::CutOff(Step* step, const Progress& p) const {
+  Step cut = *step;
+  step->clear();
+  const CachePlan plan = store_->plan();
+  for (StepEntry& entry : cut) {
+    const int64_t most = plan.ToBoundary(p.done[static_cast<size_t>(entry.sequence)]);
+    if (entry.n_tokens <= most) continue;
+    step->push_back({entry.sequence, entry.n_tokens - most});
+    entry.n_tokens = most;
+  }
+  return cut;
 }
 
 absl::StatusOr<std::vector<SequenceData>> AttentionRig::AsStored(
@@ -338,7 +359,10 @@ absl::Status AttentionRig::Attend(const AttentionRun& run, Progress* p) {
 }
 
 absl::Status AttentionRig::RunStep(const Step& step, bool commit, Progress* p) {
-  const StepRows rows = RowsOf(step, *p, commit ? 1.0F : -1.5F);
+  StepRows rows = RowsOf(step, *p, commit ? 1.0F : -1.5F);
+  for (SequenceRows& entry : rows.entries) {
+    entry.gone = store_->View(kLayer, entry.sequence, entry.start_pos).gone;
+  }
   const StepRows others = RowsOf(step, *p, -3.0F);
   for (const auto& [layer, given] : {std::pair(0, &others), {kLayer, &rows}}) {
     const auto k = WithGaps(given->k.data(), {rows.n_rows, case_.n_kv_heads, case_.head_dim});

@@ -8,59 +8,16 @@
 #include <string_view>
 #include <utility>
 
+#include "core/conform/cache_rig.h"
 #include "core/conform/cache_script.h"
 #include "core/conform/kept_rows.h"
 #include "core/conform/texts.h"
 #include "ng/cache_capabilities.h"
 #include "ng/conform/plain_tiles.h"
+#include "ng/rule_attention.h"
 
 namespace ng::conform {
 namespace {
-
-// kLayoutAny leaves the choice to a store that does not write tiles.
-constexpr std::string_view kLayouts[] = {kLayoutTiles16, kLayoutAny};
-
-std::string Describe(const CacheSpec& spec) {
-  return std::string(CodecName(spec.codec_k)) + "/" + std::string(CodecName(spec.codec_v)) + ", " +
-         std::to_string(spec.n_layers) + " layers, " + std::to_string(spec.n_kv_heads) +
-         " heads of " + std::to_string(spec.head_dim) +
-         (spec.v_head_dim == 0 ? "" : ", v_head_dim " + std::to_string(spec.v_head_dim));
-}
-
-// Of f32.
-std::vector<CacheSpec> Shapes() {
-  const auto shape = [](int n_layers, int n_kv_heads, int head_dim, int64_t max_tokens) {
-    return CacheSpec{.n_layers = n_layers,
-                     .n_kv_heads = n_kv_heads,
-                     .head_dim = head_dim,
-                     .max_tokens = max_tokens,
-                     .max_sequences = 4,
-                     .layouts = kLayouts,
-                     .max_step_tokens = 39};
-  };
-  return {shape(2, 2, 5, 50), shape(1, 3, 16, 33), shape(3, 1, 67, 16)};
-}
-
-// A store, and the threads that it works on.
-struct Made {
-  std::unique_ptr<UnevenExecutor> executor;
-  std::unique_ptr<CacheStore> store;
-};
-
-absl::StatusOr<Made> Make(const CacheSubject& subject, const CacheSpec& spec, int threads = 2) {
-  Made made;
-  made.executor = std::make_unique<UnevenExecutor>(threads);
-  PluginContext context = subject.context;
-  context.executor = made.executor.get();
-  context.isa = subject.settings.isa;
-  context.model = {.n_layers = spec.n_layers,
-                   .n_heads = spec.n_kv_heads,
-                   .n_kv_heads = spec.n_kv_heads,
-                   .head_dim = spec.head_dim};
-  NG_ASSIGN_OR_RETURN(made.store, subject.make(context, spec));
-  if (made.store == nullptr) return PluginError("create returned OK and no object");
-  return made;
-}
 
 std::string FindWrongInPlan(CacheStore& store, const CacheSpec& spec) {
   const CachePlan plan = store.plan();
@@ -80,10 +37,15 @@ std::string FindWrongInPlan(CacheStore& store, const CacheSpec& spec) {
     return "the plan is approximate and shares prefixes or keeps snapshots";
   }
   if (plan.holes && !plan.approximate) return "the plan has holes and is not approximate";
+  if (plan.slots > 0 && (plan.boundary_tokens == 0 || plan.share_tokens > 0 ||
+                         plan.image_tile_bytes > 0 || plan.holes)) {
+    return "the plan has slots, and no boundary or what does not go with them";
+  }
   const int64_t reserved = plan.bytes + plan.disk_bytes;
-  if (!plan.approximate && reserved < plan.bytes_per_token * spec.held_tokens()) {
+  const int64_t n_held = plan.slots > 0 ? plan.slots : spec.held_tokens();
+  if (!plan.approximate && reserved < plan.bytes_per_token * n_held) {
     return "the plan reserves " + std::to_string(reserved) + " bytes, less than one sequence of " +
-           std::to_string(spec.held_tokens()) + " tokens";
+           std::to_string(n_held) + " tokens";
   }
   const int64_t image = KeptRows(spec, plan).ImageTileBytes();
   if (plan.image_tile_bytes != 0 && plan.image_tile_bytes != image) {
@@ -114,8 +76,8 @@ std::string FindWrongInFactory(const CacheSubject& subject, const CacheSpec& spe
 }
 
 Outcome CheckPlan(const CacheSubject& subject) {
-  for (const CacheSpec& spec : Shapes()) {
-    const absl::StatusOr<Made> made = Make(subject, spec);
+  for (const CacheSpec& spec : CacheShapes()) {
+    const absl::StatusOr<MadeStore> made = MakeStore(subject, spec);
     if (!made.ok()) return Fail(Describe(spec) + ": " + Text(made.status()));
     std::string wrong = FindWrongInPlan(*made->store, spec);
     if (subject.must_be_approximate && !made->store->plan().approximate) {
@@ -132,7 +94,7 @@ Outcome CheckPlan(const CacheSubject& subject) {
 // Runs a script on a new store; what is wrong, or nothing.
 std::string RunScript(const CacheSubject& subject, const CacheSpec& spec,
                       const CacheScript& script) {
-  const absl::StatusOr<Made> made = Make(subject, spec);
+  const absl::StatusOr<MadeStore> made = MakeStore(subject, spec);
   const std::string wrong =
       made.ok() ? RunCacheScript(*made->store, spec, script) : Text(made.status());
   if (!wrong.empty()) return Describe(spec) + ": " + wrong;
@@ -143,7 +105,7 @@ std::string RunScript(const CacheSubject& subject, const CacheSpec& spec,
 template <uint32_t kOps>
 Outcome CheckScript(const CacheSubject& subject) {
   CacheScript script{.ops = kOpen | kAppend | kClose | kOps, .seed = subject.settings.seed * 1000};
-  for (const CacheSpec& spec : Shapes()) {
+  for (const CacheSpec& spec : CacheShapes()) {
     for (int repeat = 0; repeat < (subject.settings.quick ? 2 : 6); ++repeat, ++script.seed) {
       const std::string wrong = RunScript(subject, spec, script);
       if (!wrong.empty()) return Fail(wrong);
@@ -162,7 +124,7 @@ Outcome CheckWindow(const CacheSubject& subject) {
   CacheScript script{.ops = kAllOps & ~uint32_t{kSnapshot}, .seed = subject.settings.seed * 1000};
   for (const auto& [window, max_step_tokens, max_tokens] :
        {Window{20, 7, 150}, {1, 1, 90}, {40, 33, 190}, {17, 16, 64}}) {
-    for (CacheSpec spec : Shapes()) {
+    for (CacheSpec spec : CacheShapes()) {
       spec.window = window;
       spec.max_step_tokens = max_step_tokens;
       spec.max_tokens = max_tokens;
@@ -180,7 +142,7 @@ Outcome CheckWindow(const CacheSubject& subject) {
 std::string RunWithCodecs(const CacheSubject& subject, CacheSpec spec, CacheScript* script) {
   for (const CodecInfo& codec : kCodecTable) {
     spec.codec_k = spec.codec_v = codec.codec;
-    if (codec.codec != Codec::kF32 && !Make(subject, spec).ok()) continue;
+    if (codec.codec != Codec::kF32 && !MakeStore(subject, spec).ok()) continue;
     std::string wrong = RunScript(subject, spec, *script);
     if (!wrong.empty()) return wrong;
     ++script->seed;
@@ -189,11 +151,11 @@ std::string RunWithCodecs(const CacheSubject& subject, CacheSpec spec, CacheScri
 }
 
 Outcome CheckValueWidth(const CacheSubject& subject) {
-  const absl::StatusOr<Made> made = Make(subject, Shapes().front());
+  const absl::StatusOr<MadeStore> made = MakeStore(subject, CacheShapes().front());
   if (made.ok() && !made->store->plan().v_head_dim) return Skip("it keeps V as wide as K alone");
   CacheScript script{.ops = kAllOps, .seed = subject.settings.seed * 1000};
   script.n_steps = subject.settings.quick ? 60 : 150;
-  for (CacheSpec spec : Shapes()) {
+  for (CacheSpec spec : CacheShapes()) {
     for (const int v_head_dim : {spec.head_dim / 2, spec.head_dim + 3}) {
       spec.v_head_dim = v_head_dim;
       const std::string wrong = RunWithCodecs(subject, spec, &script);
@@ -205,11 +167,11 @@ Outcome CheckValueWidth(const CacheSubject& subject) {
 
 // Values that are the first numbers of their keys: held so, or apart.
 Outcome CheckValuesInKeys(const CacheSubject& subject) {
-  const absl::StatusOr<Made> made = Make(subject, Shapes().front());
+  const absl::StatusOr<MadeStore> made = MakeStore(subject, CacheShapes().front());
   if (made.ok() && !made->store->plan().v_head_dim) return Skip("it keeps V as wide as K alone");
   CacheScript script{.ops = kAllOps, .seed = subject.settings.seed * 1000};
   script.n_steps = subject.settings.quick ? 60 : 150;
-  for (CacheSpec spec : Shapes()) {
+  for (CacheSpec spec : CacheShapes()) {
     spec.v_head_dim = (spec.head_dim + 1) / 2;
     spec.v_in_k = true;
     const std::string wrong = RunWithCodecs(subject, spec, &script);
@@ -221,7 +183,7 @@ Outcome CheckValuesInKeys(const CacheSubject& subject) {
 // Whether the store has the capability, over the first shape.
 template <class Capability>
 bool Has(const CacheSubject& subject) {
-  const absl::StatusOr<Made> made = Make(subject, Shapes().front());
+  const absl::StatusOr<MadeStore> made = MakeStore(subject, CacheShapes().front());
   return made.ok() && CapabilityOf<Capability>(*made->store) != nullptr;
 }
 
@@ -244,12 +206,12 @@ struct Scripted {
 Scripted RunScripts(const CacheSubject& subject, int n_steps) {
   Scripted result;
   CacheScript script{.ops = kAllOps, .seed = subject.settings.seed, .n_steps = n_steps};
-  for (CacheSpec spec : Shapes()) {
+  for (CacheSpec spec : CacheShapes()) {
     for (const CodecInfo& k : kCodecTable) {
       for (const CodecInfo& v : kCodecTable) {
         spec.codec_k = k.codec;
         spec.codec_v = v.codec;
-        const absl::Status made = Make(subject, spec).status();
+        const absl::Status made = MakeStore(subject, spec).status();
         const bool plain = k.codec == Codec::kF32 && v.codec == Codec::kF32;
         if (!made.ok() && !plain) {
           result.refused =
@@ -271,45 +233,16 @@ Outcome CheckAllScripts(const CacheSubject& subject) {
   return result.wrong.empty() ? Outcome{Result::kOk, result.refused} : Fail(result.wrong);
 }
 
-// One sequence that rows are appended to, the same ones in every layer.
-class Feeder {
- public:
-  Feeder(CacheStore& store, const CacheSpec& spec) : store_(store), spec_(spec) {}
-
-  absl::Status Open(int64_t capacity) {
-    NG_ASSIGN_OR_RETURN(id_, store_.Open(capacity));
-    return absl::OkStatus();
-  }
-  // rows: [n, n_kv_heads, head_dim]
-  absl::Status Append(const std::vector<float>& rows) {
-    const int64_t n = std::ssize(rows) / (int64_t{spec_.n_kv_heads} * spec_.head_dim);
-    const SequenceRows entry{.sequence = id_, .start_pos = length_, .n_tokens = n};
-    const TensorView<const float, 3> view(rows.data(), {n, spec_.n_kv_heads, spec_.head_dim});
-    for (int layer = 0; layer < spec_.n_layers; ++layer) {
-      NG_RETURN_IF_ERROR(store_.Append(layer, {&entry, 1}, view, view));
-    }
-    length_ += n;
-    return store_.Commit({&entry, 1});
-  }
-  KvView View(int layer) const { return store_.View(layer, id_, length_); }
-
- private:
-  CacheStore& store_;
-  const CacheSpec spec_;
-  SequenceId id_ = 0;
-  int64_t length_ = 0;
-};
-
 // Two stores at the same time.
 Outcome CheckInstances(const CacheSubject& subject) {
-  const CacheSpec spec = Shapes().front();
-  const auto first = Make(subject, spec);
-  const auto second = Make(subject, spec);
+  const CacheSpec spec = CacheShapes().front();
+  const auto first = MakeStore(subject, spec);
+  const auto second = MakeStore(subject, spec);
   if (!first.ok()) return Fail(Text(first.status()));
   if (!second.ok()) return Fail("a second store: " + Text(second.status()));
   const size_t n = static_cast<size_t>(spec.n_kv_heads) * static_cast<size_t>(spec.head_dim);
   std::vector<float> rows[2];
-  Feeder feeders[2] = {{*first->store, spec}, {*second->store, spec}};
+  CacheFeeder feeders[2] = {{*first->store, spec}, {*second->store, spec}};
   for (const int i : {0, 1}) {
     rows[i].assign(n, i == 0 ? 1.0F : -2.0F);
     absl::Status status = feeders[i].Open(4);
@@ -345,7 +278,7 @@ std::string FindWrongInOddRows(const CacheSubject& subject, const CacheSpec& spe
                             0.0F,
                             65520.0F,
                             1e-30F};
-  const absl::StatusOr<Made> made = Make(subject, spec);
+  const absl::StatusOr<MadeStore> made = MakeStore(subject, spec);
   if (!made.ok()) return Text(made.status());
   const auto dim = static_cast<size_t>(spec.head_dim);
   std::vector<std::vector<float>> rows;
@@ -360,16 +293,18 @@ std::string FindWrongInOddRows(const CacheSubject& subject, const CacheSpec& spe
       flat.insert(flat.end(), row.begin(), row.end());
     }
   }
-  Feeder feeder(*made->store, spec);
+  CacheFeeder feeder(*made->store, spec);
   absl::Status status = feeder.Open(std::ssize(rows));
   if (status.ok()) status = feeder.Append(flat);
+  // Where tokens leave by what their rows hold, NaN has no place.
+  if (made->store->plan().slots > 0 && ExitCode(status) == 6) return "";
   if (!status.ok()) return Text(status);
   std::vector<float> got(dim);
   const KvView view = feeder.View(0);
   for (const KvPart part : kParts) {
     const Codec codec = part == KvPart::kKey ? spec.codec_k : spec.codec_v;
     for (size_t token = 0; token < rows.size(); ++token) {
-      if (!view.Holds(static_cast<int64_t>(token))) continue;
+      if (!view.Holds(0, static_cast<int64_t>(token))) continue;
       made->store->CopyRow(part, view, static_cast<int64_t>(token), 0, got.data());
       if (ReadsAs(made->store->plan(), codec, rows[token], got)) continue;
       return Describe(spec) + ": a row from " + std::to_string(rows[token].front()) + " to " +
@@ -382,9 +317,9 @@ std::string FindWrongInOddRows(const CacheSubject& subject, const CacheSpec& spe
 
 Outcome CheckNan(const CacheSubject& subject) {
   for (const CodecInfo& codec : kCodecTable) {
-    CacheSpec spec = Shapes().front();
+    CacheSpec spec = CacheShapes().front();
     spec.codec_k = spec.codec_v = codec.codec;
-    if (codec.codec != Codec::kF32 && !Make(subject, spec).ok()) continue;
+    if (codec.codec != Codec::kF32 && !MakeStore(subject, spec).ok()) continue;
     const std::string wrong = FindWrongInOddRows(subject, spec);
     if (!wrong.empty()) return Fail(wrong);
   }
@@ -393,10 +328,10 @@ Outcome CheckNan(const CacheSubject& subject) {
 
 Outcome CheckAllocation(const CacheSubject& subject) {
   if (!subject.settings.count_allocations) return Skip("this program does not count allocations");
-  const CacheSpec spec = Shapes().front();
-  const absl::StatusOr<Made> made = Make(subject, spec, /*threads=*/1);
+  const CacheSpec spec = CacheShapes().front();
+  const absl::StatusOr<MadeStore> made = MakeStore(subject, spec, /*threads=*/1);
   if (!made.ok()) return Fail(Text(made.status()));
-  Feeder feeder(*made->store, spec);
+  CacheFeeder feeder(*made->store, spec);
   const std::vector<float> row(static_cast<size_t>(spec.n_kv_heads * spec.head_dim), 1.0F);
   absl::Status status = feeder.Open(spec.max_tokens);
   for (int64_t i = 0; i < spec.max_tokens && status.ok(); ++i) {
@@ -404,12 +339,18 @@ Outcome CheckAllocation(const CacheSubject& subject) {
     status = feeder.Append(row);
     feeder.View(1);
     const int64_t n = subject.settings.count_allocations() - before;
-    if (n != 0) {
+    // What decides which tokens leave may need room for that.
+    const int64_t boundary = made->store->plan().boundary_tokens;
+    if (n != 0 && (boundary == 0 || (i + 1) % boundary != 0)) {
       return Fail("a step of token " + std::to_string(i) + " allocates " + std::to_string(n) +
                   " times");
     }
   }
   return FailIf(Text(status));
+}
+
+absl::StatusOr<std::unique_ptr<AttentionBackend>> MakePlainAttention(const PluginContext& context) {
+  return std::make_unique<RuleAttention>(context);
 }
 
 // Attention over the store, against the formula over the rows that it gives back.
@@ -427,20 +368,28 @@ std::string FindWrongInAttention(const CacheSubject& subject, const MakeAttentio
   const auto data = MakeData(c);
   const auto whole = (*rig)->Run(data, OneStep(c));
   const auto tokens = (*rig)->Run(data, LastTokenSteps(c, 3), {.abandon = true});
-  const auto stored = (*rig)->AsStored(data);
-  for (const absl::Status& status : {whole.status(), tokens.status(), stored.status()}) {
+  for (const absl::Status& status : {whole.status(), tokens.status()}) {
     if (!status.ok()) return Text(status);
   }
+  std::string wrong = FindBitDifference(tokens->out, whole->out);
+  if (!wrong.empty()) return wrong;
+  if ((*rig)->store().plan().slots > 0) {
+    // What is held at a query's time, only the store can say.
+    const auto plain = AttentionRig::Make(c, MakePlainAttention, subject.make, context);
+    if (!plain.ok()) return Text(plain.status());
+    const auto want = (*plain)->Run(data, OneStep(c));
+    return want.ok() ? FindDifference(whole->out, want->out, 2e-2F) : Text(want.status());
+  }
+  const auto stored = (*rig)->AsStored(data);
+  if (!stored.ok()) return Text(stored.status());
   AttentionCase model = c;
   model.codec_k = model.codec_v = Codec::kF32;
-  std::string wrong = FindDifference(whole->out, ModelAttention(model, *stored).out, 2e-2F);
-  if (wrong.empty()) wrong = FindBitDifference(tokens->out, whole->out);
-  return wrong;
+  return FindDifference(whole->out, ModelAttention(model, *stored).out, 2e-2F);
 }
 
 Outcome CheckAttentionOver(const CacheSubject& subject) {
   if (subject.backends.empty()) return Skip("no backend is given");
-  const absl::StatusOr<Made> made = Make(subject, Shapes().front());
+  const absl::StatusOr<MadeStore> made = MakeStore(subject, CacheShapes().front());
   if (made.ok() && made->store->plan().approximate) {
     return Skip("it is approximate: what a query sees depends on the steps");
   }
@@ -477,6 +426,7 @@ constexpr CacheCheck kCacheChecks[] = {
     {"sharing", "prompts that begin alike get what was committed of them", CheckSharing},
     {"snapshots", "images are as specified, and make other sequences", CheckSnapshots},
     {"scripts", "everything in any order, over every codec", CheckAllScripts},
+    {"boundaries", "which tokens leave does not depend on how the rows come", CheckCacheBoundaries},
     {"instances", "two stores do not know of one another", CheckInstances},
     {"nan", "NaN, infinities and extreme numbers read back as the codec has them", CheckNan},
     {"allocation", "between Open and Close nothing is allocated", CheckAllocation},

@@ -32,7 +32,8 @@ class Script {
         attended_(CapabilityOf<AttendedMass>(store)),
         spec_(spec),
         may_be_full_(plan_.bytes + plan_.disk_bytes <
-                     plan_.bytes_per_token * spec.held_tokens() * spec.max_sequences),
+                         plan_.bytes_per_token * spec.held_tokens() * spec.max_sequences &&
+                     plan_.slots == 0),
         random_(seed) {
     for (const auto& [op, weight, act] : kOps) {
       for (int i = 0; i < weight && (op & ops) != 0; ++i) acts_.push_back(act);
@@ -189,7 +190,9 @@ class Script {
 
   // Whether tokens are no longer held that are needed behind `length` tokens.
   bool Gone(SequenceId id, int64_t length) const {
-    return store_.View(0, id, store_.Length(id)).first > spec_.FirstSeen(length);
+    const KvView view = store_.View(0, id, store_.Length(id));
+    if (view.gone > 0 && length < view.n_kept + view.gone) return true;
+    return view.first > spec_.FirstSeen(length);
   }
 
   static uint64_t LastSum(const KeptSequence& model) {
@@ -251,7 +254,8 @@ class Script {
     StepRows step;
     for (auto entry = models_.begin(); entry != models_.end(); ++entry) {
       const int64_t room = entry->second.capacity - entry->second.length();
-      const int64_t most = std::min(room, spec_.max_step_tokens);
+      const int64_t most =
+          std::min({room, spec_.max_step_tokens, plan_.ToBoundary(entry->second.length())});
       const int64_t n = std::min(most, Below(3) == 0 ? Below(spec_.max_step_tokens + 1) : Below(4));
       if (n > 0 && Below(3) != 0) AddRows(entry, n, &step);
     }

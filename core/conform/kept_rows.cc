@@ -115,7 +115,9 @@ std::string KeptRows::CompareLayer(const CacheStore& store, SequenceId id, const
   if (view.length != kept.length()) return "a view has another length";
   if (view.page_tokens <= 0 || view.page_tokens % kTileTokens != 0) return "bad page_tokens";
   if (!view.present.empty() && !holes_) return "a view lacks tokens, and the plan has no holes";
-  if (kept.length() > 0 && !view.Holds(kept.length() - 1)) return "the last token is not held";
+  if (view.gone != 0 && slots_ == 0) return "tokens have left, and the plan has no slots";
+  if (slots_ > 0 && view.n_slots() > slots_) return "more tokens are held than the plan has slots";
+  if (kept.length() > 0 && !view.Holds(0, kept.length() - 1)) return "the last token is not held";
   const int64_t seen = spec_.FirstSeen(std::min(store.Length(id), kept.length()));
   if (view.first < 0 || view.first > seen) {
     return "tokens from " + std::to_string(view.first) + " on are held, queries see those from " +
@@ -127,9 +129,9 @@ std::string KeptRows::CompareLayer(const CacheStore& store, SequenceId id, const
     std::vector<float> row(dim);
     const auto side = static_cast<size_t>(part == KvPart::kKey ? 0 : 1);
     for (int64_t token = 0; token < kept.length(); ++token) {
-      if (!view.Holds(token)) continue;
       const auto at = static_cast<size_t>(token);
       for (int head = 0; head < spec_.n_kv_heads; ++head) {
+        if (!view.Holds(head, token)) continue;
         const auto own = static_cast<size_t>(int64_t{layer} * spec_.n_kv_heads + head);
         const auto want = std::span(kept.rows[side][at]).subspan(own * dim, dim);
         const uint64_t place = Mix(kept.sums[at], side << 32 | own);
@@ -140,7 +142,7 @@ std::string KeptRows::CompareLayer(const CacheStore& store, SequenceId id, const
                        row.data());
         if (!IsAsWanted(row, want, place)) return Where("the tile", part, id, layer, token);
       }
-      const bool pads = tiles16 && (part == KvPart::kKey || !view.v_in_k);
+      const bool pads = tiles16 && (part == KvPart::kKey || !view.v_in_k) && view.Holds(0, token);
       if (pads && !PadIsZero(part, view, token)) {
         return Where("a pad dimension", part, id, layer, token);
       }
@@ -152,9 +154,10 @@ std::string KeptRows::CompareLayer(const CacheStore& store, SequenceId id, const
 bool KeptRows::PadIsZero(KvPart part, const KvView& view, int64_t token) const {
   const KvSide& stored = part == KvPart::kKey ? view.k : view.v;
   const Tiles16Side side{.part = part, .codec = stored.codec, .head_dim = WidthOf(spec_, part)};
-  const std::byte* tile = view.Tile(stored, 0, token / kTileTokens);
+  const int64_t slot = view.SlotOf(0, token);
+  const std::byte* tile = view.Tile(stored, 0, slot / kTileTokens);
   for (int64_t d = side.head_dim; d < side.StoredDims(); ++d) {
-    if (ReadElement(side, tile, token % kTileTokens, d) != 0.0F) return false;
+    if (ReadElement(side, tile, slot % kTileTokens, d) != 0.0F) return false;
   }
   return true;
 }

@@ -52,7 +52,8 @@ class KeptRows {
         exactness_(plan.approximate     ? Exactness::kNear
                    : plan.codec.empty() ? Exactness::kCodec
                                         : Exactness::kLearned),
-        holes_(plan.holes) {}
+        holes_(plan.holes),
+        slots_(plan.slots) {}
 
   // The row of one part, in all layers and heads, that the sum stands for; not yet rounded.
   std::vector<float> RowOf(uint64_t sum, int part) const;
@@ -80,6 +81,7 @@ class KeptRows {
   const bool keys_alone_;
   const Exactness exactness_;
   const bool holes_;
+  const int64_t slots_;
   std::map<uint64_t, std::vector<float>> learned_;  // by place
 };
 

@@ -1,4 +1,5 @@
-// A scattered store for a feature of attention: tokens that are gone.
+// Scattered stores for features of attention: tokens that are gone from their places, and tokens
+// that have left for good, in each kv head others.
 #ifndef NG_CORE_CONFORM_SPECIAL_STORES_H_
 #define NG_CORE_CONFORM_SPECIAL_STORES_H_
 
@@ -29,6 +30,27 @@ class HoleStore final : public ScatteredStore {
  private:
   std::vector<uint64_t> present_;
   mutable std::vector<std::vector<const std::byte*>> pages_;  // [max_sequences], as views have them
+};
+
+// Lets the tokens go that Leaves names, at multiples of kSlotBoundary. Its views show copies of the
+// rows that are held, in f32 and 16 bits as they are.
+class SlotStore final : public ScatteredStore {
+ public:
+  explicit SlotStore(const CacheSpec& spec);
+
+  void* Capability(std::string_view /*name*/) override { return nullptr; }
+  CachePlan plan() const override;
+  KvView View(int layer, SequenceId sequence, int64_t length) const override;
+
+ private:
+  // What a view of a layer shows.
+  struct Shown {
+    std::vector<std::vector<std::byte>> memory;  // of the pages
+    std::vector<const std::byte*> pages;
+    std::vector<int32_t> positions;
+  };
+
+  mutable std::vector<Shown> shown_;  // [max_sequences, n_layers]
 };
 
 }  // namespace ng::conform

@@ -157,7 +157,7 @@ class Growth {
         ContextOf(subject.context, growth->executor_, subject.settings.isa, kLayers);
     NG_ASSIGN_OR_RETURN(growth->store_, subject.make(context, SpecOf(kLayouts, kLayers)));
     NG_ASSIGN_OR_RETURN(growth->rows_.sequence, growth->store_->Open(kDepth));
-    growth->rows_.n_tokens = kStep;
+    growth->plan_ = growth->store_->plan();
     return growth;
   }
 
@@ -167,17 +167,22 @@ class Growth {
       rows_.start_pos = 0;
     }
     const TensorView<const float, 3> view(kv_.data(), {kStep, kKvHeads, kHeadDim});
-    for (int layer = 0; layer < kLayers; ++layer) {
-      NG_RETURN_IF_ERROR(store_->Append(layer, {&rows_, 1}, view, view));
+    // In pieces, where what is held changes within it.
+    for (int64_t left = kStep; left > 0; left -= rows_.n_tokens) {
+      rows_.n_tokens = std::min(left, plan_.ToBoundary(rows_.start_pos));
+      for (int layer = 0; layer < kLayers; ++layer) {
+        NG_RETURN_IF_ERROR(store_->Append(layer, {&rows_, 1}, view, view));
+      }
+      NG_RETURN_IF_ERROR(store_->Commit({&rows_, 1}));
+      rows_.start_pos += rows_.n_tokens;
     }
-    NG_RETURN_IF_ERROR(store_->Commit({&rows_, 1}));
-    rows_.start_pos += kStep;
     return absl::OkStatus();
   }
 
  private:
   UnevenExecutor executor_{1};
   std::unique_ptr<CacheStore> store_;
+  CachePlan plan_;
   SequenceRows rows_;
   std::vector<float> kv_ = SomeFloats(kStep * kKvHeads * kHeadDim);
 };

@@ -32,10 +32,19 @@ absl::Status Must(bool sound, std::string_view what, const T& found, std::string
       absl::StrCat("the view's ", View(what), " is ", found, ", must be ", View(allowed)));
 }
 
-// The layouts of a spec are borrowed for a call.
+// The layouts and layers of a spec are borrowed for a call.
 CacheSpec WithoutLayouts(CacheSpec spec) {
   spec.layouts = {};
+  spec.layers = {};
   return spec;
+}
+
+// Whether all heads that are looked at hold the token.
+bool Hold(const KvView& view, const CacheSpec& spec, int64_t token) {
+  for (int i = 0; i < HeadsOf(spec); ++i) {
+    if (!view.Holds(HeadAt(spec, i), token)) return false;
+  }
+  return true;
 }
 
 // The bytes of a tile as layout "tiles16" has it.
@@ -139,20 +148,44 @@ absl::Status CacheChecks::View(const KvView& view, int layer, SequenceId sequenc
                           absl::StrCat("at least ", words, " words")));
   NG_RETURN_IF_ERROR(Must(view.v_in_k == plan_.v_in_k, "v_in_k", view.v_in_k,
                           absl::StrCat(plan_.v_in_k, " as in the plan")));
+  NG_RETURN_IF_ERROR(Slots(view));
   // How another layout uses pages and strides is between the store and its backend.
   if (view.layout != kLayoutTiles16) return absl::OkStatus();
   NG_RETURN_IF_ERROR(Must(view.page_tokens > 0 && view.page_tokens % kTileTokens == 0,
                           "page_tokens", view.page_tokens, "a multiple of 16"));
-  const int64_t n_pages = DivideUp(length, view.page_tokens);
+  const int64_t n_pages = DivideUp(view.n_slots(), view.page_tokens);
   NG_RETURN_IF_ERROR(Must(std::ssize(view.pages) >= n_pages, "number of pages", view.pages.size(),
-                          absl::StrCat("at least ", n_pages, " for ", length, " tokens")));
-  for (int64_t token = 0; token < length; ++token) {
-    const bool there = view.pages[static_cast<size_t>(token / view.page_tokens)] != nullptr;
-    NG_RETURN_IF_ERROR(Must(there || !view.Holds(token), "page", "null",
-                            absl::StrCat("the one that holds token ", token)));
+                          absl::StrCat("at least ", n_pages, " for ", view.n_slots(), " tokens")));
+  for (int64_t slot = 0; slot < view.n_slots(); ++slot) {
+    const bool there = view.pages[static_cast<size_t>(slot / view.page_tokens)] != nullptr;
+    const bool held = view.gone > 0 || view.Holds(slot);
+    NG_RETURN_IF_ERROR(
+        Must(there || !held, "page", "null", absl::StrCat("the one that holds token ", slot)));
   }
   NG_RETURN_IF_ERROR(Tiles(view.k, spec_.codec_k, true));
   return view.v_in_k ? absl::OkStatus() : Tiles(view.v, spec_.codec_v, false);
+}
+
+absl::Status CacheChecks::Slots(const KvView& view) const {
+  if (view.gone == 0) return absl::OkStatus();
+  NG_RETURN_IF_ERROR(Must(plan_.slots > 0, "gone", view.gone, "0, for the plan has no slots"));
+  NG_RETURN_IF_ERROR(Must(view.gone > 0 && view.n_slots() <= plan_.slots, "gone", view.gone,
+                          absl::StrCat("such that at most ", plan_.slots, " tokens are held")));
+  const int64_t end = view.n_kept + view.gone;
+  NG_RETURN_IF_ERROR(Must(view.n_kept >= 0 && end <= view.length, "n_kept", view.n_kept,
+                          absl::StrCat("in [0, ", view.n_slots(), "]")));
+  NG_RETURN_IF_ERROR(Must(std::ssize(view.positions) >= view.n_kept * spec_.n_kv_heads,
+                          "number of positions", view.positions.size(),
+                          absl::StrCat("at least ", view.n_kept, " for each kv head")));
+  for (int head = 0; head < spec_.n_kv_heads; ++head) {
+    int64_t least = 0;
+    for (const int32_t position : view.KeptBy(head)) {
+      NG_RETURN_IF_ERROR(Must(position >= least && position < end, "position", position,
+                              absl::StrCat("in [", least, ", ", end, ")")));
+      least = int64_t{position} + 1;
+    }
+  }
+  return absl::OkStatus();
 }
 
 absl::Status CacheChecks::Tiles(const KvSide& side, Codec codec, bool keys) const {
@@ -186,7 +219,7 @@ absl::StatusOr<CacheChecks::Spots> CacheChecks::ReadAll(SequenceId sequence, int
   Spots spots;
   const int64_t length = sequences_[static_cast<size_t>(sequence)].length;
   for (int layer = 0; layer < spec_.n_layers; ++layer) {
-    if (!store_.View(layer, sequence, length).Holds(token)) return Spots();
+    if (!Hold(store_.View(layer, sequence, length), spec_, token)) return Spots();
     NG_RETURN_IF_ERROR(Read(layer, sequence, token, length, &spots));
   }
   return spots;
@@ -199,7 +232,7 @@ absl::Status CacheChecks::Same(SequenceId sequence, int64_t token, const Spots& 
   const auto size = static_cast<size_t>(layer_floats());
   Spots found;
   for (int layer = begin; layer < end; ++layer) {
-    if (!store_.View(layer, sequence, length).Holds(token)) continue;
+    if (!Hold(store_.View(layer, sequence, length), spec_, token)) continue;
     NG_RETURN_IF_ERROR(Read(layer, sequence, token, length, &found));
     const auto first = static_cast<size_t>(layer) * size;
     // By bits: what was not finite stays the same too.

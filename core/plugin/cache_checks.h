@@ -71,6 +71,8 @@ class CacheChecks {
   absl::Status Exact(int layer, const SequenceRows& rows, int64_t i,
                      const TensorView<const float, 3>& k,
                      const TensorView<const float, 3>& v) const;
+  // Which tokens have left.
+  absl::Status Slots(const KvView& view) const;
   absl::Status Tiles(const KvSide& side, Codec codec, bool keys) const;
 
   Seen& At(SequenceId id) { return seen_[static_cast<size_t>(id)]; }

@@ -1,6 +1,7 @@
 #include "core/plugin/cache_groups.h"
 
 #include <algorithm>
+#include <numeric>
 #include <utility>
 
 #include "core/base/checked.h"
@@ -32,10 +33,17 @@ CachePlan CombinedPlan(std::span<const CachePlan> plans) {
     all.approximate |= plan.approximate;
     all.holes |= plan.holes;
     all.attended |= plan.attended;
+    all.slots = std::max(all.slots, plan.slots);
     const bool images = all.image_tile_bytes > 0 && plan.image_tile_bytes > 0;
     all.image_tile_bytes = images ? std::max(all.image_tile_bytes, plan.image_tile_bytes) : 0;
   }
   if (!AllAlike(plans, &CachePlan::share_tokens)) all.share_tokens = 0;
+  for (const CachePlan& plan : plans) {
+    if (plan.boundary_tokens == 0) continue;
+    all.boundary_tokens = all.boundary_tokens == 0
+                              ? plan.boundary_tokens
+                              : std::gcd(all.boundary_tokens, plan.boundary_tokens);
+  }
   return all;
 }
 

@@ -40,7 +40,8 @@ Names NeedsOf(const AttentionSpec& spec, const CacheFormat& format) {
       {kFeatureVHeadDim, spec.v_head_dim != spec.head_dim},
       {kFeatureVInK, spec.v_in_k},
       {kFeatureHoles, format.holes},
-      {kFeatureAttended, format.attended}};
+      {kFeatureAttended, format.attended},
+      {kFeatureSlots, format.slots}};
   Names set;
   for (const auto& [feature, is_set] : needs) {
     if (is_set) set.push_back(feature);

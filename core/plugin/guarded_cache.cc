@@ -32,7 +32,9 @@ std::vector<std::pair<const char*, std::string>> Fields(const CachePlan& plan) {
           {"disk_bytes", absl::StrCat(plan.disk_bytes)},
           {"approximate", absl::StrCat(plan.approximate)},
           {"holes", absl::StrCat(plan.holes)},
-          {"attended", absl::StrCat(plan.attended)}};
+          {"attended", absl::StrCat(plan.attended)},
+          {"boundary_tokens", absl::StrCat(plan.boundary_tokens)},
+          {"slots", absl::StrCat(plan.slots)}};
 }
 
 absl::Status SamePlan(const CachePlan& found, const CachePlan& planned) {
@@ -52,13 +54,25 @@ absl::Status CheckCachePlan(const CachePlan& plan) {
                                            {"bytes_per_token", plan.bytes_per_token, 1},
                                            {"share_tokens", plan.share_tokens, 0},
                                            {"image_tile_bytes", plan.image_tile_bytes, 0},
-                                           {"disk_bytes", plan.disk_bytes, 0}}) {
+                                           {"disk_bytes", plan.disk_bytes, 0},
+                                           {"boundary_tokens", plan.boundary_tokens, 0},
+                                           {"slots", plan.slots, 0}}) {
     if (value >= least) continue;
     return PluginError(
         absl::StrCat("the plan has ", name, " = ", value, ", must be at least ", least));
   }
   if (plan.holes && !plan.approximate) {
     return PluginError("the plan has holes, it must be approximate then");
+  }
+  if (plan.slots > 0) {
+    for (const auto& [name, is_right] :
+         {std::pair("boundary_tokens = 0, must be at least 1", plan.boundary_tokens > 0),
+          {"share_tokens, must be 0", plan.share_tokens == 0},
+          {"image_tile_bytes, must be 0", plan.image_tile_bytes == 0},
+          {"holes, must not", !plan.holes}}) {
+      if (is_right) continue;
+      return PluginError(absl::StrCat("the plan has slots = ", plan.slots, " and ", name, " then"));
+    }
   }
   if (plan.approximate && plan.share_tokens > 0) {
     return PluginError(absl::StrCat(

@@ -134,10 +134,10 @@ void TileStore::WriteHead(const KvView& view, const SequenceRows& entry, int kv_
     return WritableTile(view, side, kv_head, tile);
   };
   for (int64_t done = 0; done < entry.n_tokens;) {
-    const int64_t token = entry.start_pos + done;
-    const int64_t tile = token / kTileTokens;
+    const int64_t slot = entry.start_pos + done - view.gone;
+    const int64_t tile = slot / kTileTokens;
     TileRows source;
-    source.slot = static_cast<int>(token % kTileTokens);
+    source.slot = static_cast<int>(slot % kTileTokens);
     source.n_rows = static_cast<int>(std::min(kTileTokens - source.slot, entry.n_tokens - done));
     source.rows = k.Row(entry.row_begin + done, kv_head);
     source.row_stride = k.stride[0];
@@ -216,8 +216,9 @@ absl::Status TileStore::ImportLayer(int layer, const SequenceRows& rows,
 
 void TileStore::CopyRow(KvPart part, const KvView& view, int64_t token, int kv_head,
                         float* out) const {
-  const int64_t tile = token / kTileTokens;
-  const int slot = static_cast<int>(token % kTileTokens);
+  const int64_t at = view.SlotOf(kv_head, token);
+  const int64_t tile = at / kTileTokens;
+  const int slot = static_cast<int>(at % kTileTokens);
   if (part == KvPart::kKey || v_in_k_) {
     const std::byte* keys = view.Tile(view.k, kv_head, tile);
     const int width = part == KvPart::kKey ? head_dim_ : value_dim_;
@@ -226,6 +227,38 @@ void TileStore::CopyRow(KvPart part, const KvView& view, int64_t token, int kv_h
     const std::byte* values = view.Tile(view.v, kv_head, tile);
     for (int d = 0; d < value_dim_; ++d) out[d] = value_writer_.ReadValue(values, slot, d);
   }
+}
+
+void TileStore::CopySlots(KvPart part, const KvView& view, int kv_head, int64_t n_slots,
+                          float* out) const {
+  const bool keys = part == KvPart::kKey;
+  for (int64_t slot = 0; slot < n_slots; slot += kTileTokens) {
+    const int n_rows = static_cast<int>(std::min(kTileTokens, n_slots - slot));
+    const std::byte* tile =
+        view.Tile(keys || v_in_k_ ? view.k : view.v, kv_head, slot / kTileTokens);
+    float* const to = out + slot * (keys ? head_dim_ : value_dim_);
+    if (keys) {
+      key_writer_.ReadKeys(tile, n_rows, to);
+    } else if (!v_in_k_) {
+      value_writer_.ReadValues(tile, n_rows, to);
+    } else {
+      for (int row = 0; row < n_rows; ++row) {
+        for (int d = 0; d < value_dim_; ++d) {
+          to[row * value_dim_ + d] = key_writer_.ReadKey(tile, row, d);
+        }
+      }
+    }
+  }
+}
+
+void TileStore::MoveSlot(const KvView& view, int kv_head, int64_t from, int64_t to) {
+  const int from_slot = static_cast<int>(from % kTileTokens);
+  const int to_slot = static_cast<int>(to % kTileTokens);
+  key_writer_.CopyKeyRow(view.Tile(view.k, kv_head, from / kTileTokens), from_slot,
+                         WritableTile(view, view.k, kv_head, to / kTileTokens), to_slot);
+  if (v_in_k_) return;
+  value_writer_.CopyValueRow(view.Tile(view.v, kv_head, from / kTileTokens), from_slot,
+                             WritableTile(view, view.v, kv_head, to / kTileTokens), to_slot);
 }
 
 }  // namespace ng

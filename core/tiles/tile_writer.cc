@@ -195,4 +195,75 @@ float TileWriter::ReadValue(const std::byte* tile, int slot, int dim) const {
   return Widen(tile, PairedValueIndex(slot, dim, head_dim_));
 }
 
+void TileWriter::ReadKeys(const std::byte* tile, int n_rows, float* out) const {
+  if (codec_ == Codec::kF32) {
+    const auto* in = reinterpret_cast<const float*>(tile);
+    for (int d = 0; d < head_dim_; ++d) {
+      for (int r = 0; r < n_rows; ++r) out[r * head_dim_ + d] = in[d * kTileTokens + r];
+    }
+  } else if (codec_ == Codec::kBf16) {
+    for (int d = 0; d < head_dim_; ++d) {
+      const auto* in = reinterpret_cast<const uint16_t*>(tile) + PairedKeyIndex(0, d);
+      for (int r = 0; r < n_rows; ++r) out[r * head_dim_ + d] = Bf16ToF32(in[r * 2]);
+    }
+  } else {
+    for (int r = 0; r < n_rows; ++r) {
+      for (int d = 0; d < head_dim_; ++d) out[r * head_dim_ + d] = ReadKey(tile, r, d);
+    }
+  }
+}
+
+void TileWriter::ReadValues(const std::byte* tile, int n_rows, float* out) const {
+  if (codec_ == Codec::kF32) {
+    std::memcpy(out, tile, static_cast<size_t>(n_rows) * static_cast<size_t>(head_dim_) * 4);
+    return;
+  }
+  for (int r = 0; r < n_rows; ++r, out += head_dim_) {
+    if (codec_ == Codec::kBf16) {
+      const auto* in = reinterpret_cast<const uint16_t*>(tile) + PairedValueIndex(r, 0, head_dim_);
+      for (int d = 0; d < head_dim_; ++d) out[d] = Bf16ToF32(in[d * 2]);
+    } else {
+      for (int d = 0; d < head_dim_; ++d) out[d] = ReadValue(tile, r, d);
+    }
+  }
+}
+
+// In every codec a K tile is rows of 16 words, a word for each slot; scales are such a row.
+void TileWriter::CopyKeyRow(const std::byte* from, int from_slot, std::byte* to,
+                            int to_slot) const {
+  const int64_t n_words = KeyTileBytes(codec_, head_dim_) / (kTileTokens * 4);
+  for (int64_t i = 0; i < n_words; ++i) {
+    std::memcpy(to + (i * kTileTokens + to_slot) * 4, from + (i * kTileTokens + from_slot) * 4, 4);
+  }
+}
+
+void TileWriter::CopyValueRow(const std::byte* from, int from_slot, std::byte* to,
+                              int to_slot) const {
+  if (codec_ == Codec::kF32) {
+    const int64_t row_bytes = int64_t{head_dim_} * 4;
+    std::memcpy(to + to_slot * row_bytes, from + from_slot * row_bytes,
+                static_cast<size_t>(row_bytes));
+    return;
+  }
+  if (!HasScales(codec_)) {
+    const auto* in =
+        reinterpret_cast<const uint16_t*>(from) + PairedValueIndex(from_slot, 0, head_dim_);
+    auto* out = reinterpret_cast<uint16_t*>(to) + PairedValueIndex(to_slot, 0, head_dim_);
+    for (int d = 0; d < head_dim_; ++d) out[d * 2] = in[d * 2];
+    return;
+  }
+  std::memcpy(to + to_slot * 4, from + from_slot * 4, 4);
+  const int n_word = WordElements(codec_);
+  const uint32_t mask = WordMask(codec_);
+  const int from_shift = WordShift(codec_, from_slot % n_word);
+  const int to_shift = WordShift(codec_, to_slot % n_word);
+  const auto* in =
+      reinterpret_cast<const uint32_t*>(from + kScalesBytes) + from_slot / n_word * head_dim_;
+  auto* out = reinterpret_cast<uint32_t*>(to + kScalesBytes) + to_slot / n_word * head_dim_;
+  for (int d = 0; d < head_dim_; ++d) {
+    const uint32_t element = in[d] >> from_shift & mask;
+    out[d] = (out[d] & ~(mask << to_shift)) | element << to_shift;
+  }
+}
+
 }  // namespace ng

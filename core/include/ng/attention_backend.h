@@ -7,7 +7,8 @@
 //   out[t, h] = sum_j softmax_j(scale * q[t, h] . k[j, h_kv]) v[j, h_kv],  0 <= j <= pos(t)
 //
 // with h_kv = h / (n_heads / n_kv_heads). Masking follows from positions alone: a query at absolute
-// position p attends to keys 0..p of its own sequence and to nothing else. (Vaswani et al. 2017;
+// position p attends to keys 0..p of its own sequence, as far as they are held, and to
+// nothing else. (Vaswani et al. 2017;
 // grouped heads: Ainslie et al. 2023.) What a model wants beyond this is a field of AttentionSpec.
 //
 // Bit contract: out[t, h] depends on q[t, h] and the stored keys and values 0..p only; never on how
@@ -97,10 +98,12 @@ inline constexpr std::string_view kFeatureVHeadDim = "v_head_dim";  // may diffe
 inline constexpr std::string_view kFeatureVInK = "v_in_k";          // reads V out of K
 inline constexpr std::string_view kFeatureHoles = "holes";          // reads views that lack tokens
 inline constexpr std::string_view kFeatureAttended = "attended";    // fills AttentionRun::attended
+inline constexpr std::string_view kFeatureSlots = "slots";  // reads views whose tokens have left
 // All of them.
 inline constexpr std::string_view kAttentionFeatures[] = {
     kFeatureWindow,        kFeatureSoftCap,  kFeatureSinks, kFeatureAlibi, kFeatureQueryTemperature,
-    kFeatureChunkedWindow, kFeatureVHeadDim, kFeatureVInK,  kFeatureHoles, kFeatureAttended};
+    kFeatureChunkedWindow, kFeatureVHeadDim, kFeatureVInK,  kFeatureHoles, kFeatureAttended,
+    kFeatureSlots};
 
 // How the cache stores what the backend reads, and what it wants of the backend.
 struct CacheFormat {
@@ -109,6 +112,7 @@ struct CacheFormat {
   Codec codec_v = Codec::kF32;
   bool holes = false;     // views may lack tokens (kFeatureHoles)
   bool attended = false;  // the store is told what was attended to (kFeatureAttended)
+  bool slots = false;     // views may have KvView::gone (kFeatureSlots)
 };
 
 // How a backend does a step, made by its NewPlan, filled by its Plan and read by its Run. A backend
@@ -176,7 +180,8 @@ class AttentionBackend {
 
   // [step] Fills the plan for a step; called once a step and plan. It allocates only where the plan
   // has not been as large before. Also called before weights load, of steps that may come, for what
-  // they would need. `rows` is borrowed for the call; Run gets the same again.
+  // they would need. `rows` is borrowed for the call; Run gets the same again. Where tokens have
+  // left, SequenceRows::gone says how many: the keys of an entry are its view's slots.
   virtual absl::Status Plan(std::span<const SequenceRows> rows, AttentionPlan& plan) = 0;
 
   // [step] Computes one layer. The views hold every key up to each sequence's last new token.

@@ -23,6 +23,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <span>
 #include <string>
 #include <string_view>
@@ -60,6 +61,9 @@ struct CacheSpec {
   // V of a token is the first value_dim() numbers of its K. A store that looks at this holds K
   // alone where both have one codec, and its plan has `v_in_k`; any other store holds V too.
   bool v_in_k = false;
+  // Which layers these are of all that the run's stores have, rising; borrowed for the call. Empty:
+  // 0, 1, ...
+  std::span<const int> layers = {};  // [n_layers] or empty
 
   int value_dim() const { return v_head_dim == 0 ? head_dim : v_head_dim; }
   // The most tokens of a sequence that must be held at one time, those of a step among them.
@@ -102,6 +106,21 @@ struct CachePlan {
   bool v_head_dim = false;
   // V is not held, it is read out of K: views have KvView::v_in_k. Only where the spec has v_in_k.
   bool v_in_k = false;
+  // What is held of a sequence changes only in a Commit that brings its length to a multiple of so
+  // many tokens, and by positions, keys and values alone. So no step goes past such a place: the
+  // engine cuts every step there, and a step with drafts ends before it. Truncate to before one may
+  // be an UnsupportedError. 0: what is held never changes.
+  int64_t boundary_tokens = 0;
+  // The most slots of a sequence. Above 0 tokens leave for good at boundaries, and views may have
+  // KvView::gone, as much in every layer. Only with boundary_tokens, and only backends that list
+  // the feature "slots" can run with it. Such a store shares no prefixes and keeps no snapshots.
+  int64_t slots = 0;
+
+  // The tokens from `length` on that a step may bring at most.
+  int64_t ToBoundary(int64_t length) const {
+    return boundary_tokens == 0 ? std::numeric_limits<int64_t>::max()
+                                : boundary_tokens - length % boundary_tokens;
+  }
 
   bool operator==(const CachePlan&) const = default;
 };
@@ -117,6 +136,9 @@ struct SequenceRows {
   // position 0 on always have the same keys and values. Tokens that are computed with adapters of
   // their own have ids behind the vocabulary's.
   std::span<const int32_t> tokens = {};  // [n_tokens] or empty
+  // For backends: of the tokens before start_pos so many have left the layers that are read
+  // (KvView::gone). Stores are told nothing here.
+  int64_t gone = 0;
 };
 
 enum class KvPart { kKey, kValue };
@@ -156,7 +178,8 @@ class CacheStore {
   // Errors: LimitError "cache overflow: ..." when a row would lie beyond its sequence's capacity,
   // before anything is written; alike when a sequence writes to what it shares with another one and
   // has been truncated since it was opened, and the store has nothing left for the copy.
-  // REQUIRES: start_pos == Length(sequence); sequences are distinct.
+  // REQUIRES: start_pos == Length(sequence); sequences are distinct; no row is beyond the next
+  // boundary of the plan.
   virtual absl::Status Append(int layer, std::span<const SequenceRows> rows,
                               const TensorView<const float, 3>& k,
                               const TensorView<const float, 3>& v) = 0;
@@ -169,7 +192,7 @@ class CacheStore {
   virtual KvView View(int layer, SequenceId sequence, int64_t length) const = 0;
 
   // [worker] Decodes one stored row exactly as every reader must see it; slow, for `reference` and
-  // tests. out: [head_dim], or of V [value_dim]. REQUIRES: view.Holds(token).
+  // tests. out: [head_dim], or of V [value_dim]. REQUIRES: view.Holds(kv_head, token).
   virtual void CopyRow(KvPart part, const KvView& view, int64_t token, int kv_head,
                        float* out) const = 0;
 

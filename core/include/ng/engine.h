@@ -204,6 +204,9 @@ class Engine {
   // These two do nothing, and say 0, for a sequence that is not open.
   void CloseSequence(SequenceId sequence);
   int64_t SequenceLength(SequenceId sequence) const;
+  // The most tokens that the next Extend with LogitRows::kAll takes of a sequence: fewer than all
+  // where the cache takes no more at once, or changes behind them. 0 before Load.
+  int64_t MostLogitRows(SequenceId sequence) const;
   // Forgets the tokens from `length` on. Errors: UsageError unless 0 <= length <= SequenceLength;
   // UnsupportedError where the cache cannot go back to this length: the sequence is as it was, it
   // can be truncated to 0 and fed again.

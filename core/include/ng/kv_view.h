@@ -8,9 +8,14 @@
 // time needs none of it: CacheStore::CopyRow gives a row as floats.
 //
 // Rows at or beyond `length` hold anything, NaN included: readers mask K and V there.
+//
+// A row lies in a slot, and slots are what pages and tiles count. A token's slot is its position,
+// but where tokens have left for good (`gone`): then each kv head holds tokens of its own, in slots
+// without gaps, as many in every head.
 #ifndef NG_KV_VIEW_H_
 #define NG_KV_VIEW_H_
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -79,8 +84,8 @@ struct KvSide {
 struct KvView {
   std::string_view layout;
   std::span<const std::byte* const> pages;
-  int64_t page_tokens = 0;  // tokens per page, a multiple of kTileTokens
-  int64_t length = 0;       // tokens that hold data
+  int64_t page_tokens = 0;  // slots per page, a multiple of kTileTokens
+  int64_t length = 0;       // tokens of the sequence
   KvSide k;
   KvSide v;
   // For CacheStore::CopyRow. `store` is the one whose CopyRow reads the pages.
@@ -99,13 +104,40 @@ struct KvView {
   // V is not held: it is the first numbers of each row of K, as K reads. `v` is then as `k`. Only a
   // store whose plan has `v_in_k` gives it, and only to a backend that reads it (feature "v_in_k").
   bool v_in_k = false;
+  // So many tokens have left, in each kv head others. Those that a head holds have the slots
+  // [0, length - gone), in the order of their positions. The first `n_kept` slots have the tokens
+  // of `positions`; those behind them all have, slot by slot, the last tokens of the sequence. Only
+  // a store whose plan has `slots` gives it, and only to a backend that reads it (feature "slots").
+  int64_t gone = 0;
+  int64_t n_kept = 0;
+  std::span<const int32_t> positions = {};  // [n_kv_heads, n_kept], rising in each head
 
+  // Whether all kv heads hold the token. REQUIRES: gone is 0.
   bool Holds(int64_t token) const {
     if (token < first) return false;
     return present.empty() || (present[static_cast<size_t>(token / 64)] >> (token % 64) & 1) != 0;
   }
 
-  // The tile that holds tokens [16 * tile, 16 * tile + 16) of `kv_head`.
+  int64_t n_slots() const { return length - gone; }
+  // The slot in which a kv head holds the token; -1: it does not.
+  int64_t SlotOf(int kv_head, int64_t token) const {
+    if (gone == 0) return Holds(token) ? token : -1;
+    if (token >= n_kept + gone) return token - gone;
+    const std::span<const int32_t> kept = KeptBy(kv_head);
+    const auto at = std::lower_bound(kept.begin(), kept.end(), token);
+    return at != kept.end() && *at == token ? at - kept.begin() : -1;
+  }
+  bool Holds(int kv_head, int64_t token) const { return SlotOf(kv_head, token) >= 0; }
+  // The token in a slot of a kv head. REQUIRES: 0 <= slot < n_slots().
+  int64_t TokenAt(int kv_head, int64_t slot) const {
+    return slot < n_kept ? KeptBy(kv_head)[static_cast<size_t>(slot)] : slot + gone;
+  }
+  // Of a kv head, what the first slots have. [n_kept]
+  std::span<const int32_t> KeptBy(int kv_head) const {
+    return positions.subspan(static_cast<size_t>(kv_head * n_kept), static_cast<size_t>(n_kept));
+  }
+
+  // The tile that holds slots [16 * tile, 16 * tile + 16) of `kv_head`.
   const std::byte* Tile(const KvSide& side, int kv_head, int64_t tile) const {
     const int64_t tiles_per_page = page_tokens / kTileTokens;
     return pages[static_cast<size_t>(tile / tiles_per_page)] + side.offset +

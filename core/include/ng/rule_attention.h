@@ -160,7 +160,7 @@ class RuleAttention : public AttentionBackend {
     const KvView& view = run.views[sequence];
     const Scratch scratch(spec, rows, memory);
     for (int64_t j = scratch.first; j < rows.start_pos + rows.n_tokens; ++j) {
-      if (!view.Holds(j)) continue;
+      if (!view.Holds(kv_head, j)) continue;
       const int64_t at = j - scratch.first;
       view.store->CopyRow(KvPart::kKey, view, j, kv_head, scratch.keys + at * spec.head_dim);
       view.store->CopyRow(KvPart::kValue, view, j, kv_head, scratch.values + at * spec.v_head_dim);
@@ -185,11 +185,12 @@ class RuleAttention : public AttentionBackend {
     const AttentionSpec& spec = *query.spec;
     const int64_t first = spec.FirstKey(query.pos);
     const auto head = static_cast<size_t>(query.head);
+    const int kv_head = query.head / (spec.n_heads / spec.n_kv_heads);
     const double scale = double{spec.scale} * spec.query_temperature.At(query.pos);
     std::fill_n(scratch.scores, first, kUnseen);
     for (int64_t j = first; j <= query.pos; ++j) {
       scratch.scores[j] = kUnseen;
-      if (!view.Holds(j) || !Sees(query, j)) continue;
+      if (!view.Holds(kv_head, j) || !Sees(query, j)) continue;
       const float* k = scratch.keys + (j - scratch.first) * spec.head_dim;
       double score = 0.0;
       for (int d = 0; d < spec.head_dim; ++d) score += double{q[d]} * double{k[d]};

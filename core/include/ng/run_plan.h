@@ -80,6 +80,8 @@ struct HeldLayers {
 std::string HeldLine(const HeldLayers& layers);
 // "with room for 12 checkpoints of texts, for requests that go on with them"
 std::string CheckpointsLine(int checkpoints);
+// "a sequence holds at most 1152 tokens: others leave at multiples of 128". REQUIRES: slots > 0.
+std::string SlotsLine(const CachePlan& cache);
 
 // What a run takes, known before anything is loaded: what Load reserves and checks. Tensors that a
 // run keeps on request are not in it.

@@ -57,6 +57,12 @@ class TileStore : public CacheStore, public Snapshots {
   absl::Status CheckHeld(SequenceId sequence, int64_t length, int64_t first) const;
   absl::Status CheckFits(std::span<const SequenceRows> rows) const;
 
+  // Decodes what a kv head has in its first slots. out: [n_slots, head_dim], or of V [n_slots,
+  // value_dim]
+  void CopySlots(KvPart part, const KvView& view, int kv_head, int64_t n_slots, float* out) const;
+  // Puts what a kv head has in one slot, K and V, into another one, bit for bit.
+  void MoveSlot(const KvView& view, int kv_head, int64_t from, int64_t to);
+
   const int n_layers_;
   const int n_kv_heads_;
   const int64_t max_tokens_;

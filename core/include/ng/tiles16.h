@@ -81,6 +81,14 @@ class TileWriter {
   float ReadKey(const std::byte* tile, int slot, int dim) const;
   float ReadValue(const std::byte* tile, int slot, int dim) const;
 
+  // The first rows of a tile, decoded. out: [n_rows, head_dim]
+  void ReadKeys(const std::byte* tile, int n_rows, float* out) const;
+  void ReadValues(const std::byte* tile, int n_rows, float* out) const;
+
+  // Puts a stored row into another slot, as it is, in this tile or another one.
+  void CopyKeyRow(const std::byte* from, int from_slot, std::byte* to, int to_slot) const;
+  void CopyValueRow(const std::byte* from, int from_slot, std::byte* to, int to_slot) const;
+
  private:
   // in: [n] f32; out: [n] of the 16-bit codec.
   using Narrow = void (*)(const float* in, int n, uint16_t* out);

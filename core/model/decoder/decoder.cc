@@ -47,6 +47,8 @@ Decoder::Decoder(const ModelSpec& spec, ModelWeights weights, LayerAttention att
       attention_(std::move(attention)),
       sharing_(CapabilityOf<PrefixSharing>(*parts.cache)),
       mass_wanted_(CapabilityOf<AttendedMass>(*parts.cache)),
+      boundary_tokens_(parts.cache->plan().boundary_tokens),
+      slots_(parts.cache->plan().slots > 0),
       input_rows_(WidestRowsOf(*parts.kernels, spec, weights_.types)),
       low_rank_(*parts.kernels, *parts.executor, parts.adapters) {
   for (const RopeSpec& rope : spec_.ropes) {
@@ -184,6 +186,10 @@ void Decoder::Begin(const StepBatch& batch) {
                      .n_tokens = n_tokens,
                      .row_begin = static_cast<int64_t>(row_pos_.size()),
                      .tokens = Listed(sequence, &n_listed)});
+    if (slots_) {
+      const KvView held = parts_.cache->View(0, sequence.sequence, sequence.start_pos);
+      rows_.back().gone = held.gone;
+    }
     for (int64_t i = 0; i < n_tokens; ++i) row_pos_.push_back(sequence.start_pos + i);
     n_logit_rows_ += sequence.n_logit_rows;
     last_pos = std::max(last_pos, sequence.start_pos + n_tokens);

@@ -30,6 +30,8 @@ class LanguageModel {
   virtual absl::Status Truncate(SequenceId sequence, int64_t length) = 0;
   // CachePlan::share_tokens.
   virtual int64_t share_tokens() const = 0;
+  // CachePlan::boundary_tokens.
+  virtual int64_t boundary_tokens() const { return 0; }
 
   // Appends the step's tokens and computes the logits asked for. On an error (an interruption
   // too) every length is as it was. REQUIRES: token ids are inside the vocabulary.

@@ -48,7 +48,8 @@ bool HoldTheSame(const CacheSpec& a, const CacheSpec& b) {
 absl::Status Assembly::CheckFeatures(const CacheFormat& format) const {
   for (const auto& [wanted, feature, does] :
        {std::tuple(format.holes, kFeatureHoles, "drops tokens, which takes a backend"),
-        {format.attended, kFeatureAttended, "goes by what was attended, which takes a backend"}}) {
+        {format.attended, kFeatureAttended, "goes by what was attended, which takes a backend"},
+        {format.slots, kFeatureSlots, "lets tokens leave, which takes a backend"}}) {
     if (!wanted || std::ranges::count(attention->features(), feature) != 0) continue;
     return PluginError(absl::StrCat(selection.cache.Describe(), ": ", does, " with the feature '",
                                     View(feature), "'; ", selection.attention.Describe(),
@@ -60,9 +61,17 @@ absl::Status Assembly::CheckFeatures(const CacheFormat& format) const {
 absl::StatusOr<CachePlan> Assembly::PlanGroup(const CacheGroupSpec& group) const {
   const LoadedPlugin& plugin = selection.cache;
   const std::vector<OptionValue> values = PluginValues(config(), "cache", plugin.descriptor->name);
-  const CacheSpec& spec = group.spec;
+  CacheSpec spec = group.spec;
+  spec.layers = group.layers;
   NG_ASSIGN_OR_RETURN(const CachePlan plan, PlanCache(plugin, Context(values), spec));
-  const CacheFormat format = {plan.layout, spec.codec_k, spec.codec_v, plan.holes, plan.attended};
+  const bool several = model.spec.split.ranks > 1 || whole.has_value();
+  if (plan.slots > 0 && several) {
+    return PluginError(absl::StrCat(plugin.Describe(), ": lets tokens leave by what all kv heads ",
+                                    "hold, which no process of several has; contiguous and paged ",
+                                    "run with fabric.name = ", config().Text("fabric.name")));
+  }
+  const CacheFormat format = {plan.layout, spec.codec_k,  spec.codec_v,
+                              plan.holes,  plan.attended, plan.slots > 0};
   NG_RETURN_IF_ERROR(CheckFeatures(format));
   std::set<int> asked;  // the same of several layers once
   for (const AttentionSpec& wanted : ReadersOf(group)) {
@@ -92,7 +101,10 @@ absl::StatusOr<RunCachePlan> Assembly::PlanCacheFor(const RunCacheSpec& spec) co
     std::map<int64_t, int64_t> n_layers;
     for (const AttentionSpec& reader : ReadersOf(group)) ++n_layers[reader.window];
     for (const auto& [window, n] : n_layers) {
-      reads[window] += plan.bytes_per_token * n / group.spec.n_layers;
+      // What has left is not read either.
+      int64_t most = window;
+      if (plan.slots > 0 && (most == 0 || plan.slots < most)) most = plan.slots;
+      reads[most] += plan.bytes_per_token * n / group.spec.n_layers;
     }
   }
   RunCachePlan all = {CombinedPlan(plans), {}};
@@ -107,7 +119,9 @@ absl::StatusOr<std::unique_ptr<CacheGroups>> Assembly::MakeCache(const RunCacheS
   for (const CacheGroupSpec& group : GroupsOf(spec)) {
     CacheGroups::Group& made = groups.emplace_back();
     made.of = group;
-    NG_ASSIGN_OR_RETURN(made.store, CreateCache(plugin, Context(values), group.spec));
+    CacheSpec asked = group.spec;
+    asked.layers = group.layers;
+    NG_ASSIGN_OR_RETURN(made.store, CreateCache(plugin, Context(values), asked));
   }
   return std::make_unique<CacheGroups>(std::move(groups));
 }
@@ -166,11 +180,13 @@ RunCacheSpec Assembly::CacheSpecFor(const RunNeeds& needs) const {
   // A step that feeds a prompt drafts nothing.
   spec.max_step_tokens = std::min(std::max(StepTokens(needs), 1 + gamma()), spec.max_tokens);
   // A snapshot has all tokens, and so has a step whose logits are all wanted.
-  spec.windows_alone = !needs.snapshots && !needs.prompt_logits;
+  // Nor does a store that lets tokens go by itself forget what a window hides.
+  spec.windows_alone = !needs.snapshots && !needs.prompt_logits && boundary_tokens == 0;
   RunCacheSpec in_pieces = spec;
   in_pieces.max_step_tokens = std::min(spec.max_step_tokens, kWindowStepTokens);
   const bool free_to_choose = config().Int("run.prefill_chunk") == 0;
   if (free_to_choose && HoldsWindows(in_pieces)) spec = in_pieces;
+  if (boundary_tokens > 0) spec.max_step_tokens = std::min(spec.max_step_tokens, boundary_tokens);
   spec.checkpoints = CheckpointsFor(spec);
   return spec;
 }
@@ -211,6 +227,7 @@ absl::Status Assembly::CheckCacheRuns() {
   const absl::StatusOr<RunCachePlan> plan = PlanCacheFor(spec);
   if (plan.ok()) {
     shares_pages = plan->stores.share_tokens > 0;
+    boundary_tokens = plan->stores.boundary_tokens;
     return absl::OkStatus();
   }
   absl::Status status = plan.status();

@@ -85,6 +85,11 @@ absl::StatusOr<const CacheSnapshots*> Engine::State::CheckedSnapshots() const {
   return RuntimeError("nothing was loaded for snapshots; Load must be told of them");
 }
 
+int64_t Engine::State::StepRoom(int64_t begin) const {
+  const int64_t most = step_tokens > 0 ? step_tokens : std::numeric_limits<int64_t>::max();
+  return boundary_tokens > 0 ? std::min(most, boundary_tokens - begin % boundary_tokens) : most;
+}
+
 absl::StatusOr<StepLogits> Engine::State::Feed() {
   StepBatch batch;
   batch.stop = assembly->StepStop();
@@ -93,16 +98,17 @@ absl::StatusOr<StepLogits> Engine::State::Feed() {
     for (const StepSequence& sequence : step) edited.insert(sequence.sequence);
   }
   // All but the last pieces, without logits.
-  while (step_tokens > 0) {
+  while (step_tokens > 0 || boundary_tokens > 0) {
     pieces.clear();
     for (StepSequence& sequence : step) {
-      if (std::ssize(sequence.tokens) <= step_tokens) continue;
+      const int64_t most = StepRoom(sequence.start_pos);
+      if (std::ssize(sequence.tokens) <= most) continue;
       StepSequence& piece = pieces.emplace_back(sequence);
-      const auto n = static_cast<size_t>(step_tokens);
+      const auto n = static_cast<size_t>(most);
       piece.tokens = sequence.tokens.first(n);
       piece.n_logit_rows = 0;
       sequence.tokens = sequence.tokens.subspan(n);
-      sequence.start_pos += step_tokens;
+      sequence.start_pos += most;
     }
     if (pieces.empty()) break;
     batch.sequences = pieces;
@@ -281,6 +287,7 @@ absl::Status Engine::State::LoadOwn(const RunNeeds& asked) {
     state.max_sequences = spec.max_sequences;
     state.max_tokens = spec.max_tokens;
     state.step_tokens = plan.held.empty() ? 0 : spec.max_step_tokens;
+    state.boundary_tokens = plan.cache.boundary_tokens;
     state.cost = plan.step;
     state.load_s += SecondsSince(start);
     return absl::OkStatus();

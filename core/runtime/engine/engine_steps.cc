@@ -41,6 +41,10 @@ int64_t Engine::SequenceLength(SequenceId sequence) const {
   return state_->decoder == nullptr ? 0 : state_->decoder->Length(sequence);
 }
 
+int64_t Engine::MostLogitRows(SequenceId sequence) const {
+  return state_->decoder == nullptr ? 0 : state_->StepRoom(state_->decoder->Length(sequence));
+}
+
 absl::Status Engine::TruncateSequence(SequenceId sequence, int64_t length) {
   return Guarded([&]() -> absl::Status {
     NG_RETURN_IF_ERROR(state_->CheckLoaded());
@@ -139,6 +143,11 @@ absl::StatusOr<StepLogits> Engine::Extend(std::span<const SequenceId> sequences,
             "the logits of ", n_tokens,
             " tokens at once are asked for: the cache holds windows and ", "takes ",
             state_->step_tokens, " tokens at a time; Load with RunNeeds::prompt_logits holds all"));
+      }
+      if (rows == LogitRows::kAll && n_tokens > state_->StepRoom(length)) {
+        return LimitError(absl::StrCat("the logits of ", n_tokens, " tokens behind ", length,
+                                       " are asked for at once: the cache changes at every ",
+                                       state_->boundary_tokens, " tokens, and a step ends there"));
       }
       step.push_back({sequences[i], length, tokens[i], rows == LogitRows::kAll ? n_tokens : 1});
     }

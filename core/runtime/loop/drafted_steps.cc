@@ -34,7 +34,9 @@ absl::Status GenerateLoop::ProposeDrafts() {
                         model_.Length(active->sequence) == n_held - 1;
     if (!active->may_draft) continue;
     const int64_t n_wanted = active->max_new_tokens - active->n_generated();
-    speculation_->Want(active->slot, std::min(n_wanted - 1, active->room - n_held));
+    // At a boundary of the cache there is no way back, so drafts end before it.
+    const int64_t n_before = TokensToBoundary(n_held - 1) - 2;
+    speculation_->Want(active->slot, std::min({n_wanted - 1, active->room - n_held, n_before}));
   }
   return speculation_->Propose();
 }

@@ -118,6 +118,8 @@ class GenerateLoop {
   StepRoom RoomOfStep() const;
   // What the step feeds of a request, its place in the step being `entry`. Takes it of `room`.
   FedTokens WhatToFeed(const ActiveRequest& active, int entry, StepRoom* room) const;
+  // How many tokens a step feeds at most that begins there, because the cache changes behind them.
+  int64_t TokensToBoundary(int64_t begin) const;
   PromptPace::StepTokens TokensOfStep() const;
   // Counts time of the step at hand as loading.
   void CountReading(double seconds);

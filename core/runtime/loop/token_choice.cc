@@ -178,10 +178,10 @@ absl::Status GenerateLoop::NotFinite(ActiveRequest& active) {
                                            active.n_generated(), ": the logits are not finite");
   // Another step would overwrite what the others have not read yet.
   if (options_.on_failed) return NumericError(message);
-  // The same ids once more, in one piece and with a look at every layer.
+  // The same ids once more, in one piece and with a look at every layer; where the cache has
+  // boundaries, in pieces up to them.
   NonFiniteFinder finder;
-  const StepSequence again{active.sequence, 0, active.held_ids(), 1, active.index(),
-                           active.adapters};
+  StepSequence again{active.sequence, 0, active.held_ids(), 1, active.index(), active.adapters};
   StepBatch batch;
   batch.sequences = {&again, 1};
   ObserverList observers;
@@ -189,7 +189,16 @@ absl::Status GenerateLoop::NotFinite(ActiveRequest& active) {
   observers.Add(&finder);
   batch.observer = &observers;
   NG_RETURN_IF_ERROR(model_.Truncate(active.sequence, 0));
-  const absl::Status traced = model_.Forward(batch);
+  const std::span<const int32_t> ids = active.held_ids();
+  absl::Status traced;
+  for (size_t at = 0; at < ids.size() && traced.ok() && finder.first_layer() < 0;) {
+    const auto begin = static_cast<int64_t>(at);
+    const auto n = static_cast<size_t>(std::min(std::ssize(ids) - begin, TokensToBoundary(begin)));
+    again.start_pos = begin;
+    again.tokens = ids.subspan(at, n);
+    traced = model_.Forward(batch);
+    at += n;
+  }
   if (!traced.ok()) return NumericError(absl::StrCat(message, "; once more: ", traced.message()));
   if (finder.first_layer() >= 0) {
     return NumericError(absl::StrCat(

@@ -203,6 +203,7 @@ std::string DescribeRun(const Assembly& assembly, const RunPlan& plan, DescribeD
                   plan.read_in_step ? " in the first step" : "", "\n  needed ", plan.needed_bytes(),
                   ", available ", plan.available_bytes, "\n");
   for (const HeldLayers& layers : plan.held) absl::StrAppend(&out, "  ", HeldLine(layers), "\n");
+  if (plan.cache.slots > 0) absl::StrAppend(&out, "  ", SlotsLine(plan.cache), "\n");
   if (plan.checkpoints > 0) absl::StrAppend(&out, "  ", CheckpointsLine(plan.checkpoints), "\n");
   if (plan.cache.disk_bytes > 0) {
     absl::StrAppend(&out, "  the cache's files ", plan.cache.disk_bytes, " bytes\n");

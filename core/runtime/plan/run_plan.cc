@@ -42,13 +42,20 @@ Feeding LargestFeeding(const Assembly& assembly, const PlanChoices& choices,
   return feeding;
 }
 
+// Where a step ends, and how many tokens have left there.
+struct StepEnd {
+  int64_t pos = 0;
+  int64_t gone = 0;
+};
+
 // What the attention backend wants for a step in which each sequence gets `n_tokens` that end at
 // `end`: its scratch and its plans.
 absl::StatusOr<int64_t> AttentionBytes(const Assembly& assembly, int n_sequences, int64_t n_tokens,
-                                       int64_t end) {
+                                       const StepEnd& end) {
   std::vector<SequenceRows> rows;
   for (int i = 0; i < n_sequences; ++i) {
-    rows.push_back({static_cast<SequenceId>(i), end - n_tokens, n_tokens, i * n_tokens});
+    rows.push_back({static_cast<SequenceId>(i), end.pos - n_tokens, n_tokens, i * n_tokens});
+    rows.back().gone = end.gone;
   }
   NG_ASSIGN_OR_RETURN(LayerAttention attention,
                       LayerAttention::Make(*assembly.attention, assembly.attention_specs));
@@ -60,7 +67,9 @@ absl::StatusOr<int64_t> AttentionBytes(const Assembly& assembly, int n_sequences
 // Tokens that the cache has room for: a step feeds no more rows. A store that drops tokens takes
 // more than it has room for, and so does one that holds windows.
 int64_t CacheTokens(const CachePlan& cache, const CacheSpec& spec, bool holds_windows) {
-  if (cache.holes || holds_windows) return SaturatingMul(spec.max_tokens, spec.max_sequences);
+  if (cache.holes || cache.slots > 0 || holds_windows) {
+    return SaturatingMul(spec.max_tokens, spec.max_sequences);
+  }
   return SaturatingAdd(cache.bytes, cache.disk_bytes) / cache.bytes_per_token;
 }
 
@@ -83,9 +92,11 @@ absl::StatusOr<int64_t> AttentionBytes(const Assembly& assembly, const RunPlan& 
         std::min<int64_t>(plan.max_sequences, std::max<int64_t>(1, fitting));
     const int64_t n_rows = RowsAtATime(plan, SaturatingMul(n_sequences, step.n_tokens));
     const int64_t n_tokens = std::min(n_rows, step.n_tokens);
+    const int64_t slots = plan.cache.slots > 0 ? plan.cache.slots : step.end;
+    const int64_t gone = std::max<int64_t>(0, step.end - slots);
     NG_ASSIGN_OR_RETURN(const int64_t bytes,
                         AttentionBytes(assembly, static_cast<int>((n_rows - 1) / n_tokens + 1),
-                                       n_tokens, step.end));
+                                       n_tokens, {step.end, gone}));
     most = std::max(most, bytes);
   }
   return most;
@@ -118,6 +129,11 @@ std::string CheckpointsLine(int checkpoints) {
   return absl::StrCat("with room for ", checkpoints,
                       checkpoints == 1 ? " checkpoint" : " checkpoints",
                       " of texts, for requests that go on with them");
+}
+
+std::string SlotsLine(const CachePlan& cache) {
+  return absl::StrCat("a sequence holds at most ", cache.slots,
+                      " tokens: others leave at multiples of ", cache.boundary_tokens);
 }
 
 absl::Status CheckMemory(const RunPlan& plan) {

@@ -57,7 +57,7 @@ void CacheDebugObserver::OnAttention(int layer, std::span<const SequenceRows> ro
   const std::string tag = absl::StrCat("[KVDBG][Attn L", layer, "] ");
   ForEachGroup(rows, [&](size_t first, size_t /*count*/) {
     const SequenceRows& r = rows[first];
-    const int64_t n_keys = views[first].length;
+    const int64_t n_keys = views[first].n_slots();
     if (r.start_pos == 0) {
       sink_(absl::StrCat(tag, "init_cache T=", r.n_tokens, " max_ctx=", shape_.max_positions));
     } else {

@@ -21,8 +21,8 @@ namespace {
 constexpr int kMaxHeadDim = 1024;
 constexpr std::array<std::string_view, 1> kLayouts = {kLayoutTiles16};
 constexpr std::array kFeatures = {
-    kFeatureWindow,           kFeatureSoftCap,       kFeatureSinks,    kFeatureAlibi,
-    kFeatureQueryTemperature, kFeatureChunkedWindow, kFeatureVHeadDim, kFeatureVInK};
+    kFeatureWindow,        kFeatureSoftCap,  kFeatureSinks, kFeatureAlibi, kFeatureQueryTemperature,
+    kFeatureChunkedWindow, kFeatureVHeadDim, kFeatureVInK,  kFeatureSlots};
 
 absl::Status Refuse(const std::string& what, const std::string& can) {
   return PluginError("attention 'flash' cannot do " + what + "; it does " + can);
@@ -75,6 +75,11 @@ class FlashAttention : public AttentionBackend {
     const auto& plan = static_cast<const FlashPlan&>(own_plan);
     for (size_t s = 0; s < run.rows.size(); ++s) {
       const SequenceRows& entry = run.rows[s];
+      if (run.views[s].gone != entry.gone) {
+        return RuntimeError("attention 'flash': of sequence " + std::to_string(entry.sequence) +
+                            " " + std::to_string(run.views[s].gone) + " tokens have left, not " +
+                            std::to_string(entry.gone) + " as planned");
+      }
       if (run.views[s].length >= entry.start_pos + entry.n_tokens) continue;
       return RuntimeError("attention 'flash': sequence " + std::to_string(entry.sequence) +
                           " has " + std::to_string(run.views[s].length) + " cached tokens, needs " +
@@ -83,9 +88,10 @@ class FlashAttention : public AttentionBackend {
     for (const FlashItem& item : plan.items) {
       if (item.partials < 0) continue;
       const SequenceRows& entry = run.rows[static_cast<size_t>(item.sequence)];
-      const int64_t first = plan.spec.FirstKey(entry.start_pos + item.query_begin);
+      const int64_t first = FirstPlannedKey(plan.spec, entry, item.query_begin);
+      const int64_t end = entry.start_pos + item.query_end - entry.gone;
       run.scratch[static_cast<size_t>(item.partials)] =
-          static_cast<float>(SplitsOf(entry.start_pos + item.query_end) - first / kSplitKeys);
+          static_cast<float>(SplitsOf(end) - first / kSplitKeys);
     }
     // Workers take items one by one, as they are much unlike in cost; each the next one ahead of
     // time, to fetch its keys.

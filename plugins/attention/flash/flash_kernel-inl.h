@@ -4,6 +4,7 @@
 
 #include <immintrin.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -60,13 +61,14 @@ class FlashRows {
       Finish<Probabilities>(scratch_.left);
       return;
     }
-    const int64_t leftmost = FirstKey(0) / kSplitKeys;  // of all the items that share the rows
+    // Of all the items that share the rows.
+    const int64_t leftmost = FirstPlannedKey(spec_, rows_, item_.query_begin) / kSplitKeys;
     for (int64_t split = begin; split < end; ++split) {
       AttendSplit<KeyLanes, ValueLanes>(split, SharedSplit(split - leftmost), /*merge=*/false);
     }
     if (!IsLast(end - begin)) return;
     const PartialRows left = SharedSplit(0);
-    for (int64_t split = leftmost + 1; split < SplitsOf(Pos(n_rows_ - 1) + 1); ++split) {
+    for (int64_t split = leftmost + 1; split < SplitsOf(Keys(n_rows_ - 1)); ++split) {
       MergeRows(split, 0, n_rows_, SharedSplit(split - leftmost), left);
     }
     Finish<Probabilities>(left);
@@ -85,14 +87,25 @@ class FlashRows {
   }
   int Head(int64_t row) const { return item_.kv_head * group_ + static_cast<int>(row % group_); }
 
+  // How many keys there are up to the row's own.
+  int64_t Keys(int64_t row) const { return Pos(row) + 1 - view_.gone; }
   // The keys of a split that a row sees: [First, Visible).
-  int64_t FirstKey(int64_t row) const { return spec_.FirstKey(Pos(row)); }
+  int64_t FirstKey(int64_t row) const {
+    const int64_t first = spec_.FirstKey(Pos(row));
+    return view_.gone == 0 || first == 0 ? first : FirstSlot(first);
+  }
+  // The slot of the first token at or behind a position.
+  int64_t FirstSlot(int64_t position) const {
+    if (position >= view_.n_kept + view_.gone) return position - view_.gone;
+    const std::span<const int32_t> kept = view_.KeptBy(item_.kv_head);
+    return std::lower_bound(kept.begin(), kept.end(), position) - kept.begin();
+  }
   static int InSplit(int64_t key, int64_t split) {
     const int64_t n = key - split * kSplitKeys;
     return static_cast<int>(n < 0 ? 0 : n > kSplitKeys ? kSplitKeys : n);
   }
   int First(int64_t row, int64_t split) const { return InSplit(FirstKey(row), split); }
-  int Visible(int64_t row, int64_t split) const { return InSplit(Pos(row) + 1, split); }
+  int Visible(int64_t row, int64_t split) const { return InSplit(Keys(row), split); }
 
   // What a row's query is multiplied by.
   float Scale(int64_t row) const {
@@ -287,8 +300,16 @@ class FlashRows {
       }
     }
     if (!spec_.alibi_slopes.empty()) {
+      const float own_slope = spec_.alibi_slopes[static_cast<size_t>(Head(row))];
+      if (view_.gone > 0) {
+        for (int i = begin; i < end; ++i) {
+          const int64_t key = view_.TokenAt(item_.kv_head, split * kSplitKeys + i);
+          scores[i] -= own_slope * static_cast<float>(Pos(row) - key);
+        }
+        return;
+      }
       static constexpr float kKeys[16] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
-      const V slope = V::Set(spec_.alibi_slopes[static_cast<size_t>(Head(row))]);
+      const V slope = V::Set(own_slope);
       for (int i = begin; i < end; i += 16) {
         const int64_t distance = Pos(row) - split * kSplitKeys - i;
         const V distances = V::Sub(V::Set(static_cast<float>(distance)), V::Load(kKeys));
@@ -337,9 +358,23 @@ class FlashRows {
       if (run_.captures.empty()) continue;
       for (const ProbabilityRow& capture : Captures(row)) {
         SplitSoftmax<Level>::template FinishCapture<Probabilities>(softmax, FirstKey(row),
-                                                                   capture.pos + 1, capture.out);
+                                                                   Keys(row), capture.out);
+        SpreadCapture(capture);
       }
     }
+  }
+
+  // From slots to positions, where tokens have left: no token's slot is beyond its position.
+  void SpreadCapture(const ProbabilityRow& capture) const {
+    if (view_.gone == 0) return;
+    int64_t end = capture.pos + 1;  // what lies behind is where it belongs
+    for (int64_t slot = end - view_.gone; slot-- > 0;) {
+      const float probability = capture.out[slot];
+      const int64_t token = view_.TokenAt(item_.kv_head, slot);
+      while (end > token + 1) capture.out[--end] = 0.0F;
+      capture.out[--end] = probability;
+    }
+    while (end > 0) capture.out[--end] = 0.0F;
   }
 
   void CaptureScores(int64_t row, int64_t split, const float* scores, int n) const {

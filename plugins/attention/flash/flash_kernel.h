@@ -1,6 +1,7 @@
 // The kernel of the flash backend: one work item, on one thread, on one ISA level.
 //
-// The keys of a sequence are cut at multiples of kSplitKeys from position 0. Within a split a query
+// A key's number is its position, or where tokens have left, its slot (KvView::gone). The keys of a
+// sequence are cut at multiples of kSplitKeys from number 0. Within a split a query
 // meets, from the first key that its window leaves it, scores (soft cap and ALiBi applied), their
 // maximum, e^(score - maximum) in key order and the weighted values, each value dimension summed
 // key by key; then (maximum, sum, out) is merged into the splits to its left. The softmax over
@@ -29,6 +30,12 @@ namespace ng {
 inline constexpr int kSplitKeys = 256;
 
 inline int64_t SplitsOf(int64_t n_keys) { return (n_keys + kSplitKeys - 1) / kSplitKeys; }
+
+// Of the keys that a query of the entry reads, the first one whose place is known before the views
+// are. Where tokens have left, a window begins in another slot in every head.
+inline int64_t FirstPlannedKey(const AttentionSpec& spec, const SequenceRows& rows, int64_t query) {
+  return rows.gone > 0 ? 0 : spec.FirstKey(rows.start_pos + query);
+}
 
 // One piece of work: queries [query_begin, query_end) (token offsets within the sequence's rows) of
 // the heads that share `kv_head`, over keys [key_begin, key_end). key_begin begins a split, of

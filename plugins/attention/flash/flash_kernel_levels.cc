@@ -2,6 +2,7 @@
 // level.
 #include <immintrin.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>

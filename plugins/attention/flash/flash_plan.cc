@@ -57,8 +57,8 @@ class Cutter {
   int64_t QueriesPerItem() const {
     int64_t longest = 0;
     for (const SequenceRows& rows : rows_) {
-      const int64_t end = rows.start_pos + rows.n_tokens;
-      longest = std::max(longest, end - SplitBegin(plan_.spec.FirstKey(end - 1)));
+      const int64_t end = rows.start_pos + rows.n_tokens - rows.gone;
+      longest = std::max(longest, end - SplitBegin(FirstKey(rows, rows.n_tokens - 1)));
     }
     const int64_t fewest_rows = SplitsOf(longest) > 1 ? kFewestRows : kFewestRowsOfOneSplit;
     const auto most = static_cast<uint64_t>(std::max<int64_t>(1, kMostRows / group_));
@@ -89,8 +89,8 @@ class Cutter {
                          .kv_head = head,
                          .query_begin = begin,
                          .query_end = end,
-                         .key_begin = SplitBegin(plan_.spec.FirstKey(rows.start_pos + begin)),
-                         .key_end = rows.start_pos + end});
+                         .key_begin = SplitBegin(FirstKey(rows, begin)),
+                         .key_end = rows.start_pos + end - rows.gone});
         }
       }
     }
@@ -115,6 +115,9 @@ class Cutter {
     }
   }
 
+  int64_t FirstKey(const SequenceRows& rows, int64_t query) const {
+    return FirstPlannedKey(plan_.spec, rows, query);
+  }
   static int64_t SplitBegin(int64_t key) { return key / kSplitKeys * kSplitKeys; }
   int64_t Rows(const FlashItem& item) const { return (item.query_end - item.query_begin) * group_; }
   int64_t Cost(const FlashItem& item) const {

@@ -225,7 +225,8 @@ TEST_F(GuardedAttentionTest, RefusesWhatIsSetAndNotListedWhateverThePluginAnswer
       {"v_head_dim", [](auto& spec, auto&) { spec.v_head_dim = 2; }},
       {"v_in_k", [](auto& spec, auto&) { spec.v_in_k = true; }},
       {"holes", [](auto&, auto& format) { format.holes = true; }},
-      {"attended", [](auto&, auto& format) { format.attended = true; }}};
+      {"attended", [](auto&, auto& format) { format.attended = true; }},
+      {"slots", [](auto&, auto& format) { format.slots = true; }}};
   for (const auto& [need, set] : needs) {
     AttentionSpec spec = spec_;
     CacheFormat format;

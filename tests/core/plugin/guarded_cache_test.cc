@@ -134,6 +134,7 @@ class Misbehaving : public ScatteredStore,
     if (Does("View", "has another length")) --view.length;
     if (Does("View", "has a small stride")) view.k.head_stride = 4;
     if (Does("View", "has holes")) view.present = kNoneHeld;
+    if (Does("View", "lost a token")) view.gone = 1;
     return view;
   }
   void CopyRow(KvPart part, const KvView& view, int64_t token, int kv_head,
@@ -302,6 +303,7 @@ TEST(GuardedCache, ChecksWhenAskedTo) {
       {"View", "has another length", ": Append: the view's length is 17, must be 18"},
       {"View", "has a small stride", ": Append: the view's k.head_stride is 4, must be at least "},
       {"View", "has holes", ": Append: the view's present is given, must be empty"},
+      {"View", "lost a token", ": Append: the view's gone is 1, must be 0, for the plan has no"},
       {"Fork", "aliases", " reads as 3, must be 2 as before"},
       {"Fork", "loses a row", ": Fork: token 0 of sequence 1 in layer 1 reads as "},
       {"Close", "cuts another", ": Close: sequence 0 has 0 of 40 tokens, must have 18 of 40"},
@@ -312,6 +314,31 @@ TEST(GuardedCache, ChecksWhenAskedTo) {
     EXPECT_THAT(std::string(status.message()), HasSubstr(misdeed.message));
     EXPECT_THAT(std::string(status.message()), testing::StartsWith(kName));
   }
+}
+
+TEST(CacheChecks, KnowWhichTokensMayHaveLeft) {
+  const CacheSpec spec = SmallSpec();
+  const ScatteredStore store(spec);
+  CachePlan plan = store.plan();
+  plan.slots = 20;
+  plan.boundary_tokens = 8;
+  const std::vector<CachedSequence> sequences(3);
+  const CacheChecks checks(store, plan, spec, sequences);
+  static constexpr int32_t kPositions[] = {0, 3, 7, 1, 2, 6};  // of two heads
+  const auto says = [&](int64_t gone, int64_t n_kept, std::span<const int32_t> positions) {
+    KvView view{.layout = plan.layout, .page_tokens = 16, .length = 10, .store = &store};
+    view.gone = gone;
+    view.n_kept = n_kept;
+    view.positions = positions;
+    return std::string(checks.View(view, 0, 0, 10).message());
+  };
+  EXPECT_THAT(says(5, 3, kPositions), HasSubstr("number of pages is 0"));  // all before is sound
+  EXPECT_THAT(says(5, 6, kPositions), HasSubstr("n_kept is 6, must be in [0, 5]"));
+  EXPECT_THAT(says(5, 3, std::span(kPositions).first(5)), HasSubstr("number of positions is 5"));
+  EXPECT_THAT(says(4, 3, kPositions), HasSubstr("position is 7, must be in [4, 7)"));
+  static constexpr int32_t kTwice[] = {0, 3, 3, 1, 2, 6};
+  EXPECT_THAT(says(5, 3, kTwice), HasSubstr("position is 3, must be in [4, 8)"));
+  EXPECT_THAT(says(-11, 3, kPositions), HasSubstr("gone is -11, must be such that at most 20"));
 }
 
 TEST(GuardedCache, KeepsALimitAndTakesNoInterruption) {
@@ -371,6 +398,14 @@ TEST(CheckCachePlan, RefusesWhatNoPlanMaySay) {
       {[](CachePlan& p) { p.image_tile_bytes = -1; }, "image_tile_bytes = -1"},
       {[](CachePlan& p) { p.disk_bytes = -1; }, "disk_bytes = -1"},
       {[](CachePlan& p) { p.holes = true; }, "has holes"},
+      {[](CachePlan& p) { p.boundary_tokens = -1; }, "boundary_tokens = -1"},
+      {[](CachePlan& p) { p.slots = 9; }, "slots = 9 and boundary_tokens = 0, must be at least 1"},
+      {[](CachePlan& p) { p.slots = p.boundary_tokens = 9, p.share_tokens = 16; },
+       "slots = 9 and share_tokens, must be 0"},
+      {[](CachePlan& p) { p.slots = p.boundary_tokens = 9, p.image_tile_bytes = 16; },
+       "slots = 9 and image_tile_bytes, must be 0"},
+      {[](CachePlan& p) { p.slots = p.boundary_tokens = 9, p.approximate = p.holes = true; },
+       "slots = 9 and holes, must not"},
       {[](CachePlan& p) { p.approximate = true, p.share_tokens = 16; }, "share_tokens = 16"},
       {[](CachePlan& p) { p.approximate = true, p.image_tile_bytes = 9; }, "image_tile_bytes = 9"},
       {[](CachePlan& p) { p.codec = "e4m3", p.image_tile_bytes = 9; }, "has the codec e4m3"},

@@ -47,6 +47,7 @@ struct AttentionCase {
   std::vector<float> alibi_slopes = {};  // [n_heads]
   QueryTemperature query_temperature = {};
   bool holes = false;  // the cache lacks the tokens that IsHole names
+  bool slots = false;  // tokens leave, as HeldAt says
   // For ModelAttention alone, of backends with a rule of their own.
   int64_t first = 0;  // so many first keys are seen in spite of the window
   int64_t top_k = 0;  // so many keys of the largest scores are seen; 0: all
@@ -59,6 +60,14 @@ struct AttentionCase {
 
 // The tokens that a store with holes has dropped from every sequence, as soon as they are written.
 constexpr bool IsHole(int64_t token) { return token % 3 == 1 || token / 16 == 1; }
+
+// Where tokens leave a store with slots, and which ones: a third in each kv head. A query at `pos`
+// sees those that are held at its time.
+inline constexpr int64_t kSlotBoundary = 48;
+constexpr bool Leaves(int kv_head, int64_t token) { return token % 3 == kv_head % 3; }
+constexpr bool HeldAt(int64_t pos, int kv_head, int64_t token) {
+  return token >= pos / kSlotBoundary * kSlotBoundary || !Leaves(kv_head, token);
+}
 
 // The rows of one sequence.
 struct SequenceData {
@@ -137,6 +146,8 @@ class AttentionRig {
   absl::Status OpenAll(const std::vector<SequenceData>& data, Progress* progress);
   StepRows RowsOf(const Step& step, const Progress& progress, float factor) const;
   absl::Status RunStep(const Step& step, bool commit, Progress* progress);
+  // As much of the step as goes up to the boundaries of the store; the rest stays in `step`.
+  Step CutOff(Step* step, const Progress& progress) const;
   // Plan and Run, and what the backend has done to the memory that it was lent.
   absl::Status Attend(const AttentionRun& run, Progress* progress);
 

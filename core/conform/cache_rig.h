@@ -1,0 +1,78 @@
+// What the checks of stores have in common: the shapes, a store with its threads, and a sequence
+// that rows are appended to.
+#ifndef NG_CORE_CONFORM_CACHE_RIG_H_
+#define NG_CORE_CONFORM_CACHE_RIG_H_
+
+#include <algorithm>
+#include <cstdint>
+#include <iterator>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "ng/conform/cache.h"
+#include "ng/conform/executor.h"
+
+namespace ng::conform {
+
+std::string Describe(const CacheSpec& spec);
+
+// Of f32.
+std::vector<CacheSpec> CacheShapes();
+
+// A store, and the threads that it works on.
+struct MadeStore {
+  std::unique_ptr<UnevenExecutor> executor;
+  std::unique_ptr<CacheStore> store;
+};
+absl::StatusOr<MadeStore> MakeStore(const CacheSubject& subject, const CacheSpec& spec,
+                                    int threads = 2);
+
+// One sequence that rows are appended to, the same ones in every layer.
+class CacheFeeder {
+ public:
+  CacheFeeder(CacheStore& store, const CacheSpec& spec) : store_(store), spec_(spec) {}
+
+  absl::Status Open(int64_t capacity) {
+    NG_ASSIGN_OR_RETURN(id_, store_.Open(capacity));
+    return absl::OkStatus();
+  }
+  // rows: [n, n_kv_heads, head_dim]
+  absl::Status Append(const std::vector<float>& rows) {
+    const int64_t width = int64_t{spec_.n_kv_heads} * spec_.head_dim;
+    const int64_t n_all = std::ssize(rows) / width;
+    for (int64_t done = 0; done < n_all;) {
+      const int64_t n = std::min(n_all - done, store_.plan().ToBoundary(length_));
+      NG_RETURN_IF_ERROR(AppendStep(rows.data() + done * width, n));
+      done += n;
+    }
+    return absl::OkStatus();
+  }
+  KvView View(int layer) const { return store_.View(layer, id_, length_); }
+  SequenceId id() const { return id_; }
+  int64_t length() const { return length_; }
+
+ private:
+  // rows: [n, n_kv_heads, head_dim], none beyond the next boundary
+  absl::Status AppendStep(const float* rows, int64_t n) {
+    const SequenceRows entry{.sequence = id_, .start_pos = length_, .n_tokens = n};
+    const TensorView<const float, 3> view(rows, {n, spec_.n_kv_heads, spec_.head_dim});
+    for (int layer = 0; layer < spec_.n_layers; ++layer) {
+      NG_RETURN_IF_ERROR(store_.Append(layer, {&entry, 1}, view, view));
+    }
+    length_ += n;
+    return store_.Commit({&entry, 1});
+  }
+
+  CacheStore& store_;
+  const CacheSpec spec_;
+  SequenceId id_ = 0;
+  int64_t length_ = 0;
+};
+
+// That what leaves a store does not depend on how the rows came, and that there is no way back.
+Outcome CheckCacheBoundaries(const CacheSubject& subject);
+
+}  // namespace ng::conform
+
+#endif  // NG_CORE_CONFORM_CACHE_RIG_H_

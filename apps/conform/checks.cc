@@ -14,6 +14,7 @@
 #include "ng/conform/cache.h"
 #include "ng/conform/drafter.h"
 #include "ng/conform/fabric.h"
+#include "ng/conform/policy.h"
 #include "ng/conform/probe.h"
 #include "ng/conform/sampler.h"
 #include "ng/conform/speed.h"
@@ -95,6 +96,11 @@ class Workshop {
   DrafterSubject Drafter(const Request& request, IsaLevel isa) {
     return {.settings = Settings(request, isa),
             .make = [this](auto& context) { return Made(plugin_->CreateDrafter(context)); }};
+  }
+
+  PolicySubject Policy(const Request& request, IsaLevel isa) {
+    return {.settings = Settings(request, isa),
+            .make = [this](auto& context) { return Made(plugin_->CreatePolicy(context)); }};
   }
 
   FabricSubject Fabric(const Request& request, IsaLevel isa) {
@@ -195,6 +201,7 @@ Outcome RunIn(Workshop& shop, const Request& request, IsaLevel isa, std::string_
   if (request.kind == "cache") return RunOf(CacheChecks(), shop.Cache(request, isa), name);
   if (request.kind == "drafter") return RunOf(DrafterChecks(), shop.Drafter(request, isa), name);
   if (request.kind == "fabric") return RunOf(FabricChecks(), shop.Fabric(request, isa), name);
+  if (request.kind == "policy") return RunOf(PolicyChecks(), shop.Policy(request, isa), name);
   if (request.kind == "probe") return RunOf(ProbeChecks(), shop.Probe(request, isa), name);
   return RunOf(SamplerChecks(), shop.Sampler(request, isa), name);
 }
@@ -237,6 +244,10 @@ std::vector<CheckName> ChecksOf(std::string_view kind) {
   if (kind == "probe") {
     AddNames(ProbeChecks(), &names);
     return names;  // no two probes do the same, so that one would be the faster
+  }
+  if (kind == "policy") {
+    AddNames(PolicyChecks(), &names);
+    return names;  // what scoring costs is for the cache that asks for it to say
   }
   if (kind == "drafter") {
     AddNames(DrafterChecks(), &names);

@@ -7,6 +7,7 @@
 #include "core/plugin/guarded_cache.h"
 #include "core/plugin/guarded_drafter.h"
 #include "core/plugin/guarded_fabric.h"
+#include "core/plugin/guarded_policy.h"
 #include "core/plugin/guarded_probe.h"
 #include "core/plugin/guarded_sampler.h"
 #include "core/plugin/loader.h"
@@ -136,6 +137,14 @@ absl::StatusOr<std::unique_ptr<Drafter>> CreateDrafter(const LoadedPlugin& plugi
                         return plugin.descriptor->drafter->create(context);
                       }));
   return std::make_unique<GuardedDrafter>(plugin, std::move(drafter), context.model.vocab_size);
+}
+
+absl::StatusOr<std::unique_ptr<Policy>> CreatePolicy(const LoadedPlugin& plugin,
+                                                     const PluginContext& context) {
+  NG_ASSIGN_OR_RETURN(std::unique_ptr<Policy> policy, Created<Policy>(plugin, [&] {
+                        return plugin.descriptor->policy->create(context);
+                      }));
+  return GuardedPolicy::Make(plugin, std::move(policy));
 }
 
 absl::StatusOr<std::unique_ptr<Fabric>> CreateFabric(const LoadedPlugin& plugin,

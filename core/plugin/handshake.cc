@@ -80,6 +80,8 @@ absl::Status CheckFactory(const PluginDescriptor& plugin) {
        plugin.drafter != nullptr && plugin.drafter->create != nullptr},
       {"fabric", plugin.fabric != nullptr,
        plugin.fabric != nullptr && plugin.fabric->create != nullptr},
+      {"policy", plugin.policy != nullptr,
+       plugin.policy != nullptr && plugin.policy->create != nullptr},
   };
   for (const Factory& factory : factories) {
     const std::string quoted = Quoted(factory.kind);

@@ -23,8 +23,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::array<std::string_view, 6> kKinds = {"attention", "cache", "drafter",
-                                                    "fabric",    "probe", "sampler"};
+constexpr std::array<std::string_view, 7> kKinds = {"attention", "cache", "drafter", "fabric",
+                                                    "policy",    "probe", "sampler"};
 
 // Splits ng_<kind>_<name>.so; any other file name is none of ours.
 std::optional<PluginFile> ParseFileName(std::string_view file_name) {

@@ -18,6 +18,7 @@
 #include "ng/fabric.h"
 #include "ng/plugin.h"
 #include "ng/plugins.h"
+#include "ng/policy.h"
 #include "ng/probe.h"
 #include "ng/sampler.h"
 #include "ng/status.h"
@@ -52,6 +53,10 @@ absl::StatusOr<std::unique_ptr<Probe>> CreateProbe(const LoadedPlugin& plugin,
 // The drafter comes behind its guard (core/plugin/guarded_drafter.h).
 absl::StatusOr<std::unique_ptr<Drafter>> CreateDrafter(const LoadedPlugin& plugin,
                                                        const PluginContext& context);
+
+// The policy comes behind its guard (core/plugin/guarded_policy.h).
+absl::StatusOr<std::unique_ptr<Policy>> CreatePolicy(const LoadedPlugin& plugin,
+                                                     const PluginContext& context);
 
 // The fabric comes behind its guard (core/plugin/guarded_fabric.h). A RuntimeError keeps its code.
 absl::StatusOr<std::unique_ptr<Fabric>> CreateFabric(const LoadedPlugin& plugin,

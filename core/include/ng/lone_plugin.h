@@ -15,6 +15,7 @@
 #include "ng/fabric.h"
 #include "ng/part_host.h"
 #include "ng/plugin.h"
+#include "ng/policy.h"
 #include "ng/status.h"
 
 #pragma GCC visibility push(default)
@@ -51,6 +52,7 @@ class LonePlugin {
   virtual absl::StatusOr<std::unique_ptr<Drafter>> CreateDrafter(const PluginContext& context) = 0;
   virtual absl::StatusOr<std::unique_ptr<Fabric>> CreateFabric(const PluginContext& context,
                                                                const FabricSpec& spec) = 0;
+  virtual absl::StatusOr<std::unique_ptr<Policy>> CreatePolicy(const PluginContext& context) = 0;
 
   // Makes parts of other plugins with this context, until it is asked for with another one.
   virtual PartHost& HostFor(const PluginContext& context) = 0;

@@ -17,6 +17,7 @@
 #include "ng/attention_backend.h"
 #include "ng/cache_store.h"
 #include "ng/drafter.h"
+#include "ng/policy.h"
 #include "ng/probe.h"
 #include "ng/sampler.h"
 #include "ng/status.h"
@@ -56,6 +57,8 @@ class PartHost {
       std::string_view name, const ProbeModel& model,
       std::span<const OptionOverride> overrides) = 0;
   virtual absl::StatusOr<std::unique_ptr<Drafter>> CreateDrafter(
+      std::string_view name, std::span<const OptionOverride> overrides) = 0;
+  virtual absl::StatusOr<std::unique_ptr<Policy>> CreatePolicy(
       std::string_view name, std::span<const OptionOverride> overrides) = 0;
 };
 

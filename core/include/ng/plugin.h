@@ -27,7 +27,7 @@
 #define NG_EXPORT __attribute__((visibility("default")))
 
 // The build tag says which C++ both sides were compiled as; it is compared as text.
-#define NG_SDK_VERSION "13"
+#define NG_SDK_VERSION "14"
 #define NG_TAG_STRING_INNER_(x) #x
 #define NG_TAG_STRING_(x) NG_TAG_STRING_INNER_(x)
 #if defined(__clang__)
@@ -52,6 +52,7 @@ class CacheStore;
 class Drafter;
 class Fabric;
 class PartHost;
+class Policy;
 class Probe;
 class SamplerStage;
 struct CacheSpec;
@@ -123,6 +124,10 @@ struct DrafterFactory {
   absl::StatusOr<std::unique_ptr<Drafter>> (*create)(const PluginContext& context);
 };
 
+struct PolicyFactory {
+  absl::StatusOr<std::unique_ptr<Policy>> (*create)(const PluginContext& context);
+};
+
 struct FabricFactory {
   // A RuntimeError keeps its exit code: other ranks are missing.
   absl::StatusOr<std::unique_ptr<Fabric>> (*create)(const PluginContext& context,
@@ -151,7 +156,8 @@ inline constexpr PartProfileName kPartProfiles[] = {
 
 struct PluginDescriptor {
   PluginHeader header;
-  const char* kind;           // "attention", "cache", "drafter", "fabric", "probe" or "sampler"
+  const char* kind;           // "attention", "cache", "drafter", "fabric", "policy", "probe" or
+                              // "sampler"
   const char* name;           // as the config and the file name spell it
   const char* version;        // the plugin's own
   const char* summary;        // one line
@@ -168,6 +174,7 @@ struct PluginDescriptor {
   const DrafterFactory* drafter;
   const FabricFactory* fabric;
   PartProfile profile = PartProfile::kPlain;
+  const PolicyFactory* policy = nullptr;
 };
 
 // The header of a descriptor compiled here.
@@ -181,9 +188,10 @@ struct PluginDescriptor {
 //   extern "C" NG_EXPORT constinit const ng::PluginDescriptor ng_plugin =
 //       ng::SamplerPlugin<Create>("name", "1.0.0", "what it does", kOptions);
 // and alike ng::AttentionPlugin<Create>, ng::CachePlugin<Plan, Create>, ng::ProbePlugin<Create>,
-// ng::DrafterPlugin<Create>, ng::FabricPlugin<Create>; without options, {}. A stage, backend or
-// drafter whose constructor takes the PluginContext needs no create function: its class stands in
-// its place, as in ng::SamplerPlugin<MyStage>(...). WithProfile around it says what else it is.
+// ng::DrafterPlugin<Create>, ng::FabricPlugin<Create>, ng::PolicyPlugin<Create>; without options,
+// {}. A stage, backend, drafter or policy whose constructor takes the PluginContext needs no create
+// function: its class stands in its place, as in ng::SamplerPlugin<MyStage>(...). WithProfile
+// around it says what else it is.
 constexpr PluginDescriptor EveryCpuPlugin(const char* kind, const char* name, const char* version,
                                           const char* summary,
                                           std::span<const OptionSpec> options) {
@@ -201,7 +209,8 @@ constexpr PluginDescriptor EveryCpuPlugin(const char* kind, const char* name, co
           .probe = nullptr,
           .drafter = nullptr,
           .fabric = nullptr,
-          .profile = PartProfile::kPlain};
+          .profile = PartProfile::kPlain,
+          .policy = nullptr};
 }
 
 constexpr PluginDescriptor WithProfile(PartProfile profile, PluginDescriptor plugin) {
@@ -221,6 +230,8 @@ template <auto kCreate>
 inline constexpr DrafterFactory kDrafterFactory = {kCreate};
 template <auto kCreate>
 inline constexpr FabricFactory kFabricFactory = {kCreate};
+template <auto kCreate>
+inline constexpr PolicyFactory kPolicyFactory = {kCreate};
 
 // Makes a part by its constructor.
 template <class Interface, class Part>
@@ -291,6 +302,19 @@ constexpr PluginDescriptor FabricPlugin(const char* name, const char* version, c
   PluginDescriptor plugin = EveryCpuPlugin("fabric", name, version, summary, options);
   plugin.fabric = &kFabricFactory<kCreate>;
   return plugin;
+}
+
+template <auto kCreate>
+constexpr PluginDescriptor PolicyPlugin(const char* name, const char* version, const char* summary,
+                                        std::span<const OptionSpec> options) {
+  PluginDescriptor plugin = EveryCpuPlugin("policy", name, version, summary, options);
+  plugin.policy = &kPolicyFactory<kCreate>;
+  return plugin;
+}
+template <class Part>
+constexpr PluginDescriptor PolicyPlugin(const char* name, const char* version, const char* summary,
+                                        std::span<const OptionSpec> options) {
+  return PolicyPlugin<Construct<Policy, Part>>(name, version, summary, options);
 }
 
 }  // namespace ng

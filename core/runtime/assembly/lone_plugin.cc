@@ -53,6 +53,9 @@ class Opened final : public LonePlugin {
                                                        const FabricSpec& spec) override {
     return descriptor_.fabric->create(Completed(context), spec);
   }
+  absl::StatusOr<std::unique_ptr<Policy>> CreatePolicy(const PluginContext& context) override {
+    return descriptor_.policy->create(Completed(context));
+  }
   PartHost& HostFor(const PluginContext& context) override {
     context_ = context;
     context_.host = &host_;

@@ -122,4 +122,12 @@ absl::StatusOr<std::unique_ptr<Drafter>> PartFactory::CreateDrafter(
               });
 }
 
+absl::StatusOr<std::unique_ptr<Policy>> PartFactory::CreatePolicy(
+    std::string_view name, std::span<const OptionOverride> overrides) {
+  return With("policy", name, overrides,
+              [](const LoadedPlugin& plugin, const PluginContext& context) {
+                return ng::CreatePolicy(plugin, context);
+              });
+}
+
 }  // namespace ng

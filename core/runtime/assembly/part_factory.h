@@ -44,6 +44,8 @@ class PartFactory final : public PartHost {
       std::span<const OptionOverride> overrides) override;
   absl::StatusOr<std::unique_ptr<Drafter>> CreateDrafter(
       std::string_view name, std::span<const OptionOverride> overrides) override;
+  absl::StatusOr<std::unique_ptr<Policy>> CreatePolicy(
+      std::string_view name, std::span<const OptionOverride> overrides) override;
 
   // What parts are made with from now on: another config, and what ends the making of one that
   // takes long (PluginContext::stop; null: what `context` says).

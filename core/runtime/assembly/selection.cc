@@ -100,7 +100,8 @@ absl::StatusOr<std::vector<UnusedOption>> UnusedOptions(std::span<const ConfigEn
   std::vector<UnusedOption> unused;
   for (const ConfigEntry& entry : entries) {
     const PluginFile* const file = NamedByKey(entry.key, host);
-    if (file == nullptr) continue;
+    // A policy is chosen by the cache that asks it.
+    if (file == nullptr || file->kind == "policy") continue;
     NG_ASSIGN_OR_RETURN(const Choice choice, ChoiceOf(file->kind, entries));
     const bool chosen = std::ranges::count(choice.names, file->name) != 0;
     if (chosen || entry.origin.kind < choice.origin) continue;

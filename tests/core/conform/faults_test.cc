@@ -101,6 +101,7 @@ constexpr Seeded kAttentionFaults[] = {
     {"ignores_v_head_dim", "v_head_dim"},
     {"ignores_v_in_k", "v_in_k"},
     {"reads_holes", "holes"},
+    {"takes_slots_for_tokens", "slots"},
     {"attended_forgets_a_key", "attended"},
     {"attended_changes_output", "attended"},
 };
@@ -335,13 +336,22 @@ constexpr Seeded kFabricFaults[] = {
     {"allocates", "allocation"},
 };
 
+constexpr Seeded kPolicyFaults[] = {
+    {"create_returns_nothing", "needs"}, {"needs_what_there_is_not", "needs"},
+    {"score_throws", "scores"},          {"score_refuses", "scores"},
+    {"leaves_one_unwritten", "scores"},  {"writes_behind", "scores"},
+    {"scores_zeros_with_nan", "scores"}, {"goes_by_the_call_before", "again"},
+    {"goes_by_its_address", "again"},    {"has_one_room_for_all", "threads"},
+};
+
 constexpr Fixture kFixtures[] = {{"attention", "attention_faults", kAttentionFaults},
                                  {"attention", "arithmetic_faults", kArithmeticFaults},
                                  {"cache", "store_faults", kStoreFaults},
                                  {"sampler", "sampler_faults", kSamplerFaults},
                                  {"probe", "probe_faults", kProbeFaults},
                                  {"drafter", "drafter_faults", kDrafterFaults},
-                                 {"fabric", "fabric_faults", kFabricFaults}};
+                                 {"fabric", "fabric_faults", kFabricFaults},
+                                 {"policy", "policy_faults", kPolicyFaults}};
 
 void PrintTo(const Fixture& fixture, std::ostream* out) { *out << fixture.name; }
 

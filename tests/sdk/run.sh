@@ -68,6 +68,19 @@ check_probe() {
   echo "ok: rms looks and changes nothing"
 }
 
+# A policy of one's own decides what the cache with a budget keeps, however the text is fed.
+check_policy() {
+  local budget whole single
+  budget=(--sampler.chain=greedy --run.stop_ids= --run.max_new_tokens=60 --cache.name=budget
+    --cache.budget.policy=long_keys --cache.budget.tokens=16 --cache.budget.sinks=2
+    --cache.budget.recent=4 --cache.budget.every=8)
+  whole=$(run_ng "${budget[@]}" | list_of ids)
+  grep -q "policy long_keys let [0-9]* tokens go" "$build/stderr" || fail "budget says: $(cat "$build/stderr")"
+  single=$(run_ng "${budget[@]}" --run.prefill_chunk=1 | list_of ids)
+  [ "$whole" = "$single" ] || fail "long_keys gave $whole, and token by token $single"
+  echo "ok: long_keys says what the cache keeps"
+}
+
 # The library is named to the loader because the program was linked to the prefix's first place.
 check_program() {
   local ours expected
@@ -92,6 +105,7 @@ check_example_conforms() {
   conforms attention_one_pass
   conforms sampler_cycle_breaker --option run_length=3
   conforms probe_rms
+  conforms policy_long_keys
   "$build/one_pass_test" || fail "one_pass_test"
 }
 
@@ -99,6 +113,7 @@ check_all() {
   check_attention
   check_sampler
   check_probe
+  check_policy
   check_program
 }
 

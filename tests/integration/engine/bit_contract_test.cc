@@ -90,6 +90,43 @@ TEST_P(BitContract, HoldsForRandomSplitsBatchesAndThreads) {
   EXPECT_TRUE(passed);
 }
 
+// Where tokens leave, what is held comes of positions, keys and values alone.
+TEST_P(BitContract, HoldsWhereTokensLeaveTheCache) {
+  const Cell cell = GetParam();
+  const bool passed = rc::check("logits are the same bits", [&] {
+    const std::vector<std::string> budget = {
+        "cache.name=budget",
+        "cache.budget.sinks=1",
+        "cache.budget.recent=3",
+        "policy.lagkv.lag=5",
+        absl::StrCat("cache.budget.tokens=", *rc::gen::inRange(4, 60)),
+        absl::StrCat("cache.budget.every=", *rc::gen::inRange(1, 40)),
+        absl::StrCat("cache.budget.per=", *rc::gen::element("head", "layer")),
+        absl::StrCat("cache.budget.policy=",
+                     *rc::gen::element("window", "random", "knorm", "keydiff", "lagkv"))};
+    std::vector<GenerateRequest> requests;
+    const int n_requests = *rc::gen::inRange(1, 4);
+    for (int i = 0; i < n_requests; ++i) requests.push_back(RandomRequest(90));
+    std::vector<std::string> ways = {
+        absl::StrCat("run.prefill_chunk=", *rc::gen::inRange(0, 50)),
+        absl::StrCat("run.threads=", *rc::gen::inRange(1, 4)),
+        absl::StrCat("run.use_cache=",
+                     *rc::gen::weightedElement<bool>({{3, true}, {1, false}}) ? "true" : "false"),
+        absl::StrCat("cache.max_sequences=", *rc::gen::inRange(1, 4))};
+    ways.insert(ways.end(), budget.begin(), budget.end());
+    const std::vector<Completion> together = Run(cell, ways, requests);
+    for (size_t i = 0; i < requests.size(); ++i) {
+      std::vector<std::string> plain = budget;
+      plain.emplace_back("run.threads=1");
+      const std::vector<Completion> alone = Run(cell, plain, {requests[i]});
+      RC_ASSERT(alone[0].ids == together[i].ids);
+      RC_ASSERT(alone[0].captured.logits == together[i].captured.logits);
+      RC_ASSERT(alone[0].captured.decode_logits == together[i].captured.decode_logits);
+    }
+  });
+  EXPECT_TRUE(passed);
+}
+
 // The seed of a random draw belongs to the request, not to its neighbours.
 TEST_P(BitContract, SampledTokensDoNotDependOnTheBatch) {
   const std::vector<std::string> sampled = {"sampler.chain=repetition_penalty,temperature,top_p",

@@ -167,10 +167,18 @@ class MadeUpRuns {
         absl::StrCat("cache.codec=", Any<std::string>({"f32", "bf16", "int8", "int4"})),
         absl::StrCat("cache.max_sequences=", 1 + Upto(n_prompts)),
         absl::StrCat("run.stop_ids=", Upto(3) == 0 ? "1,2,3,5,7" : "")};
-    if (Upto(2) == 0) {
+    const int64_t cache = Upto(3);
+    if (cache == 0) {
       run.overrides.insert(run.overrides.end(), {"cache.name=paged", "cache.paged.page_tokens=16"});
       // The smallest pool that holds one sequence.
       if (Upto(2) == 0) run.overrides.emplace_back("cache.paged.pool_tokens=64");
+    } else if (cache == 1) {
+      // Tokens leave, behind which no draft is taken back.
+      run.overrides.insert(run.overrides.end(),
+                           {"cache.name=budget", "cache.budget.sinks=1", "cache.budget.recent=2",
+                            absl::StrCat("cache.budget.tokens=", 4 + Upto(20)),
+                            absl::StrCat("cache.budget.every=", 1 + Upto(12)),
+                            "cache.budget.policy=keydiff"});
     }
     for (std::string& setting : Chain()) run.overrides.push_back(std::move(setting));
     return run;

@@ -84,6 +84,18 @@ TEST(Ranks, OfAProgramThatCannotBeSeveralAreRefused) {
   });
 }
 
+TEST(Ranks, OfACacheThatLetsTokensGoAreRefused) {
+  for (const char* const split : {"heads", "layers"}) {
+    const Overrides budget = {"cache.name=budget", "cache.budget.tokens=40",
+                              absl::StrCat("fabric.split=", split)};
+    const std::vector<absl::Status> seen = ErrorsOf({budget, budget});
+    EXPECT_EQ(ExitCode(seen[0]), 4) << seen[0];
+    EXPECT_THAT(std::string(seen[0].message()),
+                HasSubstr("lets tokens leave by what all kv heads hold, which no process of "
+                          "several has; contiguous and paged run with fabric.name = threads"));
+  }
+}
+
 TEST(Ranks, AreAllStoppedByOne) {
   std::atomic<bool> stop = true;
   const std::string model = absl::StrCat(kGolden, "llama/tied_gqa");

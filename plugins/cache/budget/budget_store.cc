@@ -1,0 +1,292 @@
+#include "plugins/cache/budget/budget_store.h"
+
+#include <algorithm>
+#include <cassert>
+#include <chrono>
+#include <cstdio>
+#include <cstring>
+#include <numeric>
+#include <utility>
+
+#include "ng/executor.h"
+#include "ng/part_host.h"
+#include "plugins/cache/budget/keep.h"
+
+namespace ng {
+namespace {
+
+struct Made {
+  BudgetOptions options;
+  std::unique_ptr<Policy> policy;
+  BudgetShape shape;
+};
+
+absl::StatusOr<Made> MakeParts(const PluginContext& context, const CacheSpec& spec) {
+  Made made;
+  NG_ASSIGN_OR_RETURN(made.options, ReadBudgetOptions(context.options));
+  // No sequence has more, so nothing leaves.
+  made.options.tokens = std::min(made.options.tokens, std::max<int64_t>(1, spec.max_tokens));
+  if (context.host == nullptr) return PluginError("nobody makes the policy: there is no host");
+  NG_ASSIGN_OR_RETURN(made.policy, context.host->CreatePolicy(made.options.policy, {}));
+  NG_ASSIGN_OR_RETURN(made.shape, ShapeOfBudget(spec, made.options, *made.policy));
+  return made;
+}
+
+// The window is no reason to forget: what is kept is the policy's to say.
+CacheSpec WithoutWindow(CacheSpec spec) {
+  spec.window = 0;
+  return spec;
+}
+
+std::vector<int> LayersOf(const CacheSpec& spec) {
+  if (!spec.layers.empty()) return {spec.layers.begin(), spec.layers.end()};
+  std::vector<int> layers(static_cast<size_t>(spec.n_layers));
+  std::iota(layers.begin(), layers.end(), 0);
+  return layers;
+}
+
+}  // namespace
+
+absl::StatusOr<CachePlan> PlanBudgetStore(const PluginContext& context, const CacheSpec& spec) {
+  NG_ASSIGN_OR_RETURN(const Made made, MakeParts(context, spec));
+  return made.shape.pages.plan;
+}
+
+absl::StatusOr<std::unique_ptr<CacheStore>> CreateBudgetStore(const PluginContext& context,
+                                                              const CacheSpec& spec) {
+  NG_ASSIGN_OR_RETURN(Made made, MakeParts(context, spec));
+  NG_ASSIGN_OR_RETURN(std::shared_ptr<std::byte> memory, ReserveTiles(made.shape.pages.plan.bytes));
+  return std::make_unique<BudgetStore>(context, spec, made.options, made.shape, std::move(memory),
+                                       std::move(made.policy));
+}
+
+BudgetStore::BudgetStore(const PluginContext& context, const CacheSpec& spec,
+                         const BudgetOptions& options, const BudgetShape& shape,
+                         std::shared_ptr<std::byte> memory, std::unique_ptr<Policy> policy)
+    : TileStore(context, WithoutWindow(spec)),
+      executor_(*context.executor),
+      options_(options),
+      shape_(shape),
+      head_dim_(spec.head_dim),
+      value_dim_(spec.value_dim()),
+      layers_(LayersOf(spec)),
+      memory_(std::move(memory)),
+      policy_(std::move(policy)),
+      slots_(static_cast<size_t>(spec.max_sequences)),
+      chosen_(static_cast<size_t>(shape.lanes)) {
+  for (int64_t i = 0; i < spec.max_sequences; ++i) {
+    pages_.push_back(memory_.get() + i * shape_.pages.page_bytes);
+  }
+}
+
+absl::StatusOr<SequenceId> BudgetStore::Open(int64_t capacity) {
+  NG_RETURN_IF_ERROR(CheckCapacity(capacity));
+  const auto slot =
+      std::find_if(slots_.begin(), slots_.end(), [](const Slot& s) { return !s.open; });
+  if (slot == slots_.end()) {
+    return LimitError("all " + std::to_string(slots_.size()) + " sequences of the cache are open");
+  }
+  *slot = {.open = true, .length = 0, .capacity = capacity, .gone = 0};
+  return static_cast<SequenceId>(slot - slots_.begin());
+}
+
+void BudgetStore::Close(SequenceId sequence) { At(sequence).open = false; }
+
+absl::Status BudgetStore::Truncate(SequenceId sequence, int64_t length) {
+  NG_RETURN_IF_ERROR(CheckTruncation(sequence, length));
+  Slot& slot = At(sequence);
+  if (length > 0 && slot.gone > 0 && length < slot.gone + options_.tokens) {
+    return UnsupportedError("cannot truncate sequence " + std::to_string(sequence) + " to " +
+                            std::to_string(length) + " tokens: at " +
+                            std::to_string(slot.gone + options_.tokens) + " others have left");
+  }
+  slot.length = length;
+  if (length == 0) slot.gone = 0;
+  return absl::OkStatus();
+}
+
+absl::StatusOr<SequenceId> BudgetStore::Fork(SequenceId sequence, int64_t capacity) {
+  NG_RETURN_IF_ERROR(CheckForkCapacity(sequence, capacity));
+  NG_ASSIGN_OR_RETURN(const SequenceId fork, Open(capacity));
+  Slot& to = At(fork);
+  to.length = At(sequence).length;
+  to.gone = At(sequence).gone;
+  const int64_t tiles = (to.length - to.gone + kTileTokens - 1) / kTileTokens;
+  for (int layer = 0; layer < n_layers_; ++layer) {
+    const KvView from_view = View(layer, sequence, to.length);
+    const KvView to_view = View(layer, fork, to.length);
+    for (int head = 0; head < n_kv_heads_; ++head) {
+      for (const KvSide* side : {&from_view.k, &from_view.v}) {
+        if (tiles == 0) continue;
+        std::memcpy(const_cast<std::byte*>(to_view.Tile(*side, head, 0)),
+                    from_view.Tile(*side, head, 0), static_cast<size_t>(tiles * side->tile_bytes));
+      }
+      std::ranges::copy(OfHead(shape_.positions, sequence, layer, head),
+                        OfHead(shape_.positions, fork, layer, head).begin());
+    }
+  }
+  return fork;
+}
+
+KvView BudgetStore::View(int layer, SequenceId sequence, int64_t length) const {
+  assert(layer >= 0 && layer < n_layers_ && length >= 0);
+  const Slot& slot = At(sequence);
+  KvView view{.layout = kLayoutTiles16,
+              .pages = {&pages_[static_cast<size_t>(sequence)], 1},
+              .page_tokens = shape_.pages.page_tokens,
+              .length = length,
+              .k = shape_.pages.k,
+              .v = shape_.pages.v,
+              .store = this,
+              .sequence = sequence,
+              .layer = layer,
+              .v_in_k = shape_.pages.plan.v_in_k};
+  view.k.offset += layer * shape_.pages.layer_bytes;
+  view.v.offset += layer * shape_.pages.layer_bytes;
+  if (slot.gone == 0) return view;
+  view.gone = slot.gone;
+  view.n_kept = options_.tokens;
+  view.positions = {OfHead(shape_.positions, sequence, layer, 0).data(),
+                    static_cast<size_t>(n_kv_heads_ * options_.tokens)};
+  return view;
+}
+
+absl::Status BudgetStore::MakeRoom(const SequenceRows& rows) {
+  if (rows.start_pos % options_.every + rows.n_tokens <= options_.every) return absl::OkStatus();
+  return RuntimeError("a step of " + std::to_string(rows.n_tokens) + " tokens at position " +
+                      std::to_string(rows.start_pos) + " of sequence " +
+                      std::to_string(rows.sequence) + " goes past a multiple of " +
+                      std::to_string(options_.every) + ", where tokens leave");
+}
+
+bool BudgetStore::Evicts(const SequenceRows& rows) const {
+  const int64_t length = rows.start_pos + rows.n_tokens;
+  return rows.n_tokens > 0 && length % options_.every == 0 &&
+         length - At(rows.sequence).gone > options_.tokens;
+}
+
+absl::Status BudgetStore::Commit(std::span<const SequenceRows> rows) {
+  NG_RETURN_IF_ERROR(CheckFits(rows));
+  const bool evicts =
+      std::ranges::any_of(rows, [&](const SequenceRows& entry) { return Evicts(entry); });
+  const auto begin = std::chrono::steady_clock::now();
+  // What may fail comes first, so that an error leaves all as it was.
+  for (const SequenceRows& entry : rows) {
+    if (Evicts(entry)) NG_RETURN_IF_ERROR(Choose(entry));
+  }
+  for (const SequenceRows& entry : rows) {
+    if (Evicts(entry)) NG_RETURN_IF_ERROR(Evict(entry));
+    At(entry.sequence).length += entry.n_tokens;
+  }
+  if (evicts) {
+    const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - begin;
+    seconds_ += taken.count();
+  }
+  return absl::OkStatus();
+}
+
+absl::Status BudgetStore::Choose(const SequenceRows& rows) {
+  const int64_t length = rows.start_pos + rows.n_tokens;
+  NG_RETURN_IF_ERROR(ParallelFor(executor_, shape_.lanes, [&](int64_t lane, int64_t end, int) {
+    for (; lane < end; ++lane) {
+      absl::Status& chosen = chosen_[static_cast<size_t>(lane)];
+      chosen = absl::OkStatus();
+      for (int64_t layer = lane; layer < n_layers_ && chosen.ok(); layer += shape_.lanes) {
+        chosen = ChooseInLayer(View(static_cast<int>(layer), rows.sequence, length), lane);
+      }
+    }
+  }));
+  for (const absl::Status& chosen : chosen_) NG_RETURN_IF_ERROR(chosen);
+  return absl::OkStatus();
+}
+
+absl::Status BudgetStore::ChooseInLayer(const KvView& view, int64_t lane) {
+  const auto n = static_cast<size_t>(view.n_slots());
+  for (int head = 0; head < n_kv_heads_; ++head) NG_RETURN_IF_ERROR(Score(view, head, lane));
+  if (!options_.per_head) {
+    const std::span<float> mean = ScoresOf(lane, 0);
+    for (size_t slot = 0; slot < n; ++slot) {
+      double sum = 0.0;
+      for (int head = 0; head < n_kv_heads_; ++head) sum += double{ScoresOf(lane, head)[slot]};
+      mean[slot] = static_cast<float>(sum / n_kv_heads_);
+    }
+  }
+  for (int head = 0; head < n_kv_heads_; ++head) {
+    const std::span<int32_t> chosen = OfHead(shape_.chosen, view.sequence, view.layer, head);
+    if (head > 0 && !options_.per_head) {
+      std::ranges::copy(OfHead(shape_.chosen, view.sequence, view.layer, 0), chosen.begin());
+      continue;
+    }
+    KeepBest(ScoresOf(lane, head).first(n), options_.sinks, options_.recent,
+             Part<int32_t>(shape_.order, lane, shape_.slots), chosen);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status BudgetStore::Score(const KvView& view, int kv_head, int64_t lane) {
+  const int64_t n = view.n_slots();
+  const auto first = static_cast<size_t>(n);
+  const std::span<int32_t> held = Part<int32_t>(shape_.held, lane, shape_.slots).first(first);
+  for (int64_t slot = 0; slot < n; ++slot) {
+    held[static_cast<size_t>(slot)] = static_cast<int32_t>(view.TokenAt(kv_head, slot));
+  }
+  HeldTokens tokens{.layer = layers_[static_cast<size_t>(view.layer)],
+                    .kv_head = kv_head,
+                    .n_kv_heads = n_kv_heads_,
+                    .length = view.length,
+                    .positions = held};
+  const auto decode = [&](KvPart part, int64_t offset, int64_t width) {
+    float* const rows = Part<float>(offset, lane, shape_.slots * width).data();
+    CopySlots(part, view, kv_head, n, rows);
+    return TensorView<const float, 2>(rows, {n, width});
+  };
+  if (shape_.has_keys) tokens.keys = decode(KvPart::kKey, shape_.keys, head_dim_);
+  if (shape_.has_values) tokens.values = decode(KvPart::kValue, shape_.values, value_dim_);
+  return policy_->Score(tokens, ScoresOf(lane, kv_head).first(first));
+}
+
+absl::Status BudgetStore::Evict(const SequenceRows& rows) {
+  const SequenceId sequence = rows.sequence;
+  const int64_t length = rows.start_pos + rows.n_tokens;
+  const int64_t n_items = int64_t{n_layers_} * n_kv_heads_;
+  NG_RETURN_IF_ERROR(ParallelFor(executor_, n_items, [&](int64_t item, int64_t end, int) {
+    for (; item < end; ++item) {
+      const int layer = static_cast<int>(item / n_kv_heads_);
+      const int head = static_cast<int>(item % n_kv_heads_);
+      const KvView view = View(layer, sequence, length);
+      const std::span<const int32_t> chosen = OfHead(shape_.chosen, sequence, layer, head);
+      const std::span<int32_t> positions = OfHead(shape_.positions, sequence, layer, head);
+      // Rising, and none comes before its new place: what is still to be read is still there.
+      for (int64_t to = 0; to < options_.tokens; ++to) {
+        const int64_t from = chosen[static_cast<size_t>(to)];
+        positions[static_cast<size_t>(to)] = static_cast<int32_t>(view.TokenAt(head, from));
+        if (from != to) MoveSlot(view, head, from, to);
+      }
+    }
+  }));
+  Slot& slot = At(sequence);
+  n_gone_ += length - options_.tokens - slot.gone;
+  ++n_evictions_;
+  slot.gone = length - options_.tokens;
+  return absl::OkStatus();
+}
+
+std::string BudgetStore::Report() const {
+  if (n_evictions_ == 0) return {};
+  char seconds[32];
+  std::snprintf(seconds, sizeof(seconds), "%.3f", seconds_);
+  return "policy " + options_.policy + " let " + std::to_string(n_gone_) +
+         " tokens go, which took " + seconds + " s";
+}
+
+void* BudgetStore::Capability(std::string_view name) {
+  return OfferCapability<Statistics>(this, name);
+}
+
+absl::StatusOr<std::vector<Statistic>> BudgetStore::Values() const {
+  return std::vector<Statistic>{{"budget_tokens", options_.tokens, "tokens"},
+                                {"tokens_gone", n_gone_, "tokens"},
+                                {"evictions", n_evictions_, "times"}};
+}
+
+}  // namespace ng

@@ -1,0 +1,263 @@
+// The cache with a budget in whole runs: the bit contract where tokens leave, on models of many
+// kinds, and what is refused.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <memory>
+#include <random>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "ng/engine.h"
+#include "tests/integration/engine/last_logits.h"
+#include "tests/integration/run_support.h"
+
+namespace ng {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+constexpr int64_t kTokens = 64;  // the models' context; their windows are 6 tokens
+constexpr int32_t kVocabulary = 40;
+
+// The model, the attention backend, the cache's codec, and the policy.
+using BudgetCase = std::tuple<std::string, std::string, std::string, std::string>;
+
+class BudgetCache : public ::testing::TestWithParam<BudgetCase> {
+ protected:
+  static std::vector<std::string> Budget(int64_t tokens) {
+    return {"cache.name=budget",     absl::StrCat("cache.budget.tokens=", tokens),
+            "cache.budget.every=8",  "cache.budget.sinks=2",
+            "cache.budget.recent=4", "cache.budget.policy=" + std::get<3>(GetParam()),
+            "policy.lagkv.lag=4"};
+  }
+  static std::unique_ptr<Engine> Open(const std::vector<std::string>& more,
+                                      const RunNeeds& needs = {.max_tokens = kTokens,
+                                                               .max_sequences = 3}) {
+    const auto& [model, attention, codec, policy] = GetParam();
+    EngineOptions options;
+    options.overrides = {"model.path=" NG_TEST_DATA "/golden/" + model,
+                         "attention.name=" + attention,
+                         "cache.codec=" + codec,
+                         "run.stop_ids=",
+                         "sampler.chain=greedy",
+                         "run.check_plugins=true"};
+    options.overrides.insert(options.overrides.end(), more.begin(), more.end());
+    auto engine = Engine::Open(options);
+    EXPECT_TRUE(engine.ok()) << engine.status();
+    const absl::Status loaded = (*engine)->Load(needs);
+    EXPECT_TRUE(loaded.ok()) << loaded;
+    return *std::move(engine);
+  }
+
+  std::vector<int32_t> RandomTokens(int64_t n) {
+    std::vector<int32_t> tokens;
+    for (int64_t i = 0; i < n; ++i) {
+      tokens.push_back(static_cast<int32_t>(random_() % static_cast<uint64_t>(kVocabulary)));
+    }
+    return tokens;
+  }
+  int64_t Below(int64_t n) { return static_cast<int64_t>(random_() % static_cast<uint64_t>(n)); }
+
+  std::mt19937_64 random_{7};
+};
+
+TEST_P(BudgetCache, HasOneSetOfBitsForAllChunksBatchesAndThreads) {
+  const std::unique_ptr<Engine> whole = Open(Budget(14));
+  const std::unique_ptr<Engine> other = Open([] {
+    std::vector<std::string> options = Budget(14);
+    options.emplace_back("run.threads=3");
+    return options;
+  }());
+  const SequenceId a = whole->OpenSequence(kTokens).value();
+  const SequenceId b = other->OpenSequence(kTokens).value();
+  const SequenceId beside = other->OpenSequence(kTokens).value();
+  std::vector<int32_t> text;
+  while (std::ssize(text) < kTokens) {
+    const int64_t left = kTokens - std::ssize(text);
+    const std::vector<int32_t> tokens = RandomTokens(1 + Below(std::min<int64_t>(left, 11)));
+    text.insert(text.end(), tokens.begin(), tokens.end());
+    // All of it anew, or what is new alone, with another sequence in the step.
+    ASSERT_TRUE(whole->TruncateSequence(a, 0).ok());
+    const std::vector<float> wanted = test::LastLogits(*whole, a, text);
+    const SequenceId both[] = {beside, b};
+    const std::vector<int32_t> given[] = {RandomTokens(1), tokens};
+    const auto logits = other->Extend(both, given, LogitRows::kLast);
+    ASSERT_TRUE(logits.ok()) << logits.status();
+    const float* row = logits->logits.Row(1);
+    ASSERT_EQ(std::vector<float>(row, row + logits->logits.extent[1]), wanted) << text.size();
+    if (other->SequenceLength(beside) < 20) continue;
+    ASSERT_TRUE(other->TruncateSequence(beside, 0).ok());
+  }
+}
+
+TEST_P(BudgetCache, OfALongBudgetHasTheBitsOfContiguous) {
+  const std::unique_ptr<Engine> budget = Open(Budget(kTokens));
+  const std::unique_ptr<Engine> contiguous = Open({"cache.name=contiguous"});
+  const SequenceId a = budget->OpenSequence(kTokens).value();
+  const SequenceId b = contiguous->OpenSequence(kTokens).value();
+  for (const int64_t n : {int64_t{5}, int64_t{30}, int64_t{1}, kTokens - 36}) {
+    const std::vector<int32_t> tokens = RandomTokens(n);
+    EXPECT_EQ(test::LastLogits(*budget, a, tokens), test::LastLogits(*contiguous, b, tokens));
+  }
+}
+
+TEST_P(BudgetCache, GoesBackToItsLastBoundaryAndForks) {
+  const std::unique_ptr<Engine> engine = Open(Budget(14));
+  const SequenceId a = engine->OpenSequence(kTokens).value();
+  const SequenceId b = engine->OpenSequence(kTokens).value();
+  const std::vector<int32_t> begin = RandomTokens(40);
+  const std::vector<int32_t> end = RandomTokens(20);
+  test::LastLogits(*engine, a, begin);
+  test::LastLogits(*engine, b, begin);
+  test::LastLogits(*engine, b, RandomTokens(5));
+  EXPECT_TRUE(IsUnsupported(engine->TruncateSequence(b, 39)));
+  ASSERT_TRUE(engine->TruncateSequence(b, 40).ok());
+  const SequenceId fork = engine->ForkSequence(a, kTokens).value();
+  const std::vector<float> wanted = test::LastLogits(*engine, a, end);
+  EXPECT_EQ(test::LastLogits(*engine, b, end), wanted);
+  EXPECT_EQ(test::LastLogits(*engine, fork, end), wanted);
+}
+
+TEST_P(BudgetCache, GivesAllLogitsUpToABoundary) {
+  const std::unique_ptr<Engine> engine = Open(Budget(14), {.max_tokens = kTokens});
+  const SequenceId id = engine->OpenSequence(kTokens).value();
+  EXPECT_EQ(engine->MostLogitRows(id), 8);
+  const std::vector<int32_t> tokens = RandomTokens(5);
+  ASSERT_TRUE(engine->Extend({&id, 1}, {&tokens, 1}, LogitRows::kAll).ok());
+  EXPECT_EQ(engine->MostLogitRows(id), 3);
+  const absl::Status refused = engine->Extend({&id, 1}, {&tokens, 1}, LogitRows::kAll).status();
+  EXPECT_EQ(ExitCode(refused), 5);
+  EXPECT_THAT(std::string(refused.message()),
+              HasSubstr("the logits of 5 tokens behind 5 are asked for at once: the cache changes "
+                        "at every 8 tokens, and a step ends there"));
+}
+
+// What each query of a run attended to stands at the tokens' positions, whoever computes it.
+TEST_P(BudgetCache, AttentionRowsStandAtTheirPositions) {
+  if (std::get<1>(GetParam()) != "flash") GTEST_SKIP() << "it is what flash is held against";
+  const GenerateRequest request{RandomTokens(40), 6, {}};
+  std::vector<CapturedTensors> captured;
+  for (const char* const backend : {"flash", "reference"}) {
+    std::vector<std::string> options = Budget(14);
+    options.push_back(absl::StrCat("attention.name=", backend));
+    const std::unique_ptr<Engine> engine = Open(options);
+    GenerateOptions keep;
+    keep.capture_attn_full = true;
+    keep.trace_layers = {0, 1};
+    const auto done = engine->Generate({&request, 1}, keep);
+    ASSERT_TRUE(done.ok()) << done.status();
+    captured.push_back(done->front().captured);
+  }
+  ASSERT_EQ(captured[0].attn_full.size(), captured[1].attn_full.size());
+  int64_t n_gone = 0;
+  for (size_t i = 0; i < captured[0].attn_full.size(); ++i) {
+    const AttentionRow& row = captured[0].attn_full[i];
+    const AttentionRow& wanted = captured[1].attn_full[i];
+    ASSERT_EQ(row.probs.size(), wanted.probs.size());
+    for (size_t j = 0; j < row.probs.size(); ++j) {
+      EXPECT_NEAR(row.probs[j], wanted.probs[j], 0.02) << row.probs.size() - 1 << " to " << j;
+      n_gone += row.probs[j] == 0.0F && wanted.probs[j] == 0.0F ? 1 : 0;
+    }
+  }
+  EXPECT_GT(n_gone, 1000);
+}
+
+std::string NameOf(const ::testing::TestParamInfo<BudgetCase>& test) {
+  const auto& [model, attention, codec, policy] = test.param;
+  std::string name = absl::StrCat(model, "_", attention, "_", codec, "_", policy);
+  std::ranges::replace(name, '/', '_');
+  return name;
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Models, BudgetCache,
+    ::testing::Combine(::testing::Values("llama/untied", "gemma3/tiny", "gpt_oss/tiny",
+                                         "llama4/tiny", "gemma4/inputs", "bloom/tiny",
+                                         "deepseek_v3/tiny", "ministral3/tiny"),
+                       ::testing::Values("flash"), ::testing::Values("bf16"),
+                       ::testing::Values("keydiff")),
+    NameOf);
+INSTANTIATE_TEST_SUITE_P(Reference, BudgetCache,
+                         ::testing::Combine(::testing::Values("gemma3/tiny", "bloom/tiny"),
+                                            ::testing::Values("reference"),
+                                            ::testing::Values("f32"), ::testing::Values("knorm")),
+                         NameOf);
+INSTANTIATE_TEST_SUITE_P(Policies, BudgetCache,
+                         ::testing::Combine(::testing::Values("qwen3/tiny"),
+                                            ::testing::Values("flash"), ::testing::Values("int8"),
+                                            ::testing::Values("window", "random", "knorm",
+                                                              "lagkv")),
+                         NameOf);
+
+using test::Arguments;
+using test::operator+;
+using test::ExpectError;
+using test::NgRun;
+
+Arguments BudgetTurn(int max_new_tokens, const Arguments& more) {
+  return test::DemoTurn(max_new_tokens) + Arguments{"--cache.name=budget"} + more;
+}
+
+TEST(BudgetRun, RefusesWhatDoesNotGoTogether) {
+  ExpectError(NgRun(BudgetTurn(20, {})), 2, {"cache.budget.tokens is not set"});
+  ExpectError(NgRun(BudgetTurn(20, {"--cache.budget.tokens=40", "--cache.budget.ratio=0.5"})), 2,
+              {"cache.budget.tokens = 40 and cache.budget.ratio are both set"});
+  ExpectError(NgRun(BudgetTurn(20, {"--cache.budget.tokens=30"})), 2,
+              {"cache.budget.tokens = 30, must be at least cache.budget.sinks = 4 and "
+               "cache.budget.recent = 32 together"});
+  ExpectError(NgRun(BudgetTurn(20, {"--cache.budget.tokens=40", "--cache.budget.when=prompt"})), 2,
+              {"cache.budget.when = prompt", "not there yet"});
+  ExpectError(NgRun(BudgetTurn(20, {"--cache.budget.tokens=40", "--cache.budget.every=0"})), 2,
+              {"cache.budget.every=0", "must be"});
+  ExpectError(NgRun(BudgetTurn(20, {"--cache.budget.tokens=40", "--cache.budget.per=page"})), 2,
+              {"cache.budget.per=page", "head", "layer"});
+}
+
+TEST(BudgetRun, NamesThePoliciesThatThereAre) {
+  const Arguments turn = BudgetTurn(20, {"--cache.budget.tokens=40"});
+  ExpectError(NgRun(turn + Arguments{"--cache.budget.policy=keydif"}), 4,
+              {"keydif", "keydiff", "knorm"});
+  ExpectError(NgRun(turn + Arguments{"--cache.budget.policy=lagkv", "--policy.lagkv.lag=0"}), 2,
+              {"policy.lagkv.lag=0", "must be in [1, 1048576]"});
+  ExpectError(NgRun(turn + Arguments{"--policy.random.sed=1"}), 2, {"policy.random.sed", "seed"});
+  const test::Result listed = NgRun({"--list-plugins"});
+  for (const char* policy : {"keydiff", "knorm", "lagkv", "random", "window"}) {
+    EXPECT_THAT(listed.out, HasSubstr(absl::StrCat("policy ", policy, " 1.0.0  ")));
+  }
+}
+
+TEST(BudgetRun, RefusesSnapshotsAndABackendThatDoesNotReadSlots) {
+  const Arguments turn = BudgetTurn(20, {"--cache.budget.tokens=40"});
+  ExpectError(NgRun(turn + Arguments{"--save-cache=/dev/null"}), 4,
+              {"cache plugin 'budget'", "keeps no snapshots; contiguous and paged do"});
+  const Arguments faulty = {"--plugins.path=" NG_BINARY_DIR
+                            "/tests/fixtures/broken_plugins/throws_in_worker",
+                            "--attention.name=throws_in_worker"};
+  ExpectError(NgRun(turn + faulty), 4,
+              {"cache plugin 'budget'",
+               "lets tokens leave, which takes a backend with the feature "
+               "'slots'"});
+}
+
+TEST(BudgetRun, SaysWhatItHoldsAndWhatHasLeft) {
+  const Arguments turn = BudgetTurn(
+      90, {"--cache.budget.tokens=24", "--cache.budget.recent=8", "--cache.budget.every=16"});
+  const test::Result planned = NgRun(turn + Arguments{"--dry-run"});
+  ASSERT_EQ(planned.exit_code, 0) << planned.err;
+  EXPECT_THAT(
+      planned.out,
+      AllOf(HasSubstr("a sequence holds at most 40 tokens: others leave at multiples of 16"),
+            HasSubstr("policy plugin 'window'")));
+  const test::Result ran = NgRun(turn + Arguments{"--run.stop_ids="});
+  ASSERT_EQ(ran.exit_code, 0) << ran.err;
+  EXPECT_THAT(ran.err, AllOf(HasSubstr("policy window let "), Not(HasSubstr("approximate"))));
+}
+
+}  // namespace
+}  // namespace ng

@@ -1,10 +1,11 @@
 // A load of clients for an ng-serve that runs: mixed prompts, streamed; some clients leave in the
 // middle, some read nothing. Answers to the same request must be equal, whoever else asks.
 //
-//   serve_load PORT MODEL [CLIENTS=64] [SECONDS=30] [LEAVING=0]
+//   serve_load PORT MODEL [CLIENTS=64] [SECONDS=30] [LEAVING=0] [TOOLS]
 //
-// LEAVING: how many of 100 requests are left in the middle. Exits 1 where an answer differs, is not
-// whole, or is refused otherwise than with 429.
+// LEAVING: how many of 100 requests are left in the middle. TOOLS: a file with a list of tools,
+// which the model may call: chats are asked for, and not texts; `none`: chats without tools. Exits
+// 1 where an answer differs, is not whole, or is refused otherwise than with 429.
 #include <sys/resource.h>
 
 #include <algorithm>
@@ -12,12 +13,14 @@
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <fstream>
 #include <map>
 #include <mutex>
 #include <nlohmann/json.hpp>
 #include <random>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -39,6 +42,8 @@ struct Load {
   std::string model;
   Clock::time_point end;
   int leaving = 0;
+  bool chats = false;
+  Json tools = nullptr;
 };
 
 // What all clients have seen.
@@ -53,17 +58,34 @@ struct Seen {
   int64_t wrong = 0;
 };
 
-Json RequestOf(const std::string& model, int number) {
-  Json body = {{"model", model},
+Json RequestOf(const Load& load, int number) {
+  Json body = {{"model", load.model},
                {"seed", number},
                {"max_tokens", 16 + number % 48},
                {"stream", true},
                {"stream_options", {{"include_usage", true}}}};
   std::string prompt = "Once upon a time";
   for (int i = 0; i < number % 7; ++i) absl::StrAppend(&prompt, ", and then, number ", number);
-  body["prompt"] = prompt;
+  if (load.chats) {
+    body["messages"] = {{{"role", "user"}, {"content", prompt}}};
+    if (!load.tools.is_null()) body["tools"] = load.tools;
+  } else {
+    body["prompt"] = prompt;
+  }
   if (number % 3 == 0) body["temperature"] = 0;
   return body;
+}
+
+// What a piece of an answer says.
+std::string TextOf(const Json& choice) {
+  if (choice.contains("text")) return choice["text"];
+  const Json& delta = choice["delta"];
+  std::string text;
+  if (delta.contains("content") && delta["content"].is_string()) text += delta["content"];
+  for (const Json& call : delta.value("tool_calls", Json::array())) {
+    text += call["function"].value("name", "") + call["function"].value("arguments", "");
+  }
+  return text;
 }
 
 void Keep(const std::string& body, int number, double first_s, Seen* seen) {
@@ -75,7 +97,7 @@ void Keep(const std::string& body, int number, double first_s, Seen* seen) {
     const Json json = Json::parse(event);
     if (json.contains("error")) text += json.dump();
     for (const Json& choice : json.value("choices", Json::array())) {
-      text += choice["text"].get<std::string>();
+      text += TextOf(choice);
     }
     if (json.contains("usage") && json["usage"].is_object()) {
       tokens = json["usage"]["completion_tokens"];
@@ -91,11 +113,12 @@ void Keep(const std::string& body, int number, double first_s, Seen* seen) {
 
 void Ask(const Load& load, std::minstd_rand& random, Seen* seen) {
   const int number = static_cast<int>(random() % 256);
-  const std::string body = RequestOf(load.model, number).dump();
+  const std::string body = RequestOf(load, number).dump();
   ng::test::HttpClient client(load.port);
   const Clock::time_point begin = Clock::now();
-  client.Send(absl::StrCat("POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nContent-Length: ",
-                           body.size(), "\r\n\r\n", body));
+  client.Send(absl::StrCat("POST /v1/", load.chats ? "chat/completions" : "completions",
+                           " HTTP/1.1\r\nHost: localhost\r\nContent-Length: ", body.size(),
+                           "\r\n\r\n", body));
   if (static_cast<int>(random() % kHundred) < load.leaving) {
     // Before the answer, at its first token, or somewhere behind.
     std::this_thread::sleep_for(std::chrono::milliseconds(random() % kHundred));
@@ -105,7 +128,7 @@ void Ask(const Load& load, std::minstd_rand& random, Seen* seen) {
     return;
   }
   client.ReceiveUntil("\r\n\r\n");
-  client.ReceiveUntil("\"text\":\"");
+  client.ReceiveUntil(load.chats ? "\"delta\":{" : "\"text\":\"");
   const double first_s = SecondsSince(begin);
   const ng::test::HttpResponse response = client.Receive();
   if (response.status == 200 && response.whole) return Keep(response.body, number, first_s, seen);
@@ -151,15 +174,28 @@ int Run(const Load& load, int n_clients) {
 
 int main(int argc, char** argv) {
   if (argc < 3) {
-    std::fputs("usage: serve_load PORT MODEL [CLIENTS=64] [SECONDS=30] [LEAVING=0]\n", stderr);
+    std::fputs("usage: serve_load PORT MODEL [CLIENTS=64] [SECONDS=30] [LEAVING=0] [TOOLS]\n",
+               stderr);
     return 2;
   }
   const auto number = [&](int i, int otherwise) {
     return argc > i ? std::atoi(argv[i]) : otherwise;
   };
+  const std::string tools = argc > 6 ? argv[6] : "";
+  Json list = nullptr;
+  if (!tools.empty() && tools != "none") {
+    std::ifstream file(tools);
+    list = Json::parse(file, nullptr, /*allow_exceptions=*/false);
+    if (!list.is_array()) {
+      std::fprintf(stderr, "serve_load: %s is no list of tools\n", tools.c_str());
+      return 2;
+    }
+  }
   return Run({.port = number(1, 0),
               .model = argv[2],
               .end = Clock::now() + std::chrono::seconds(number(4, 30)),
-              .leaving = number(5, 0)},
+              .leaving = number(5, 0),
+              .chats = !tools.empty(),
+              .tools = std::move(list)},
              number(3, 64));
 }

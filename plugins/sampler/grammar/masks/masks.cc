@@ -52,7 +52,7 @@ void Masks::ForgetBehind() {
 }
 
 void Masks::Prepare(const std::atomic<bool>* stop) {
-  constexpr size_t kMaxWalked = size_t{4} << 20;  // some hundredths of a second
+  constexpr size_t kMaxWalked = size_t{1} << 20;  // some thousandths of a second
   constexpr size_t kMaxConfigurations = 500;
   constexpr size_t kMaxSteps = 2 * Machine::kMaxWork;
   size_t n_steps = 0;
@@ -213,6 +213,7 @@ const Masks::Kept* Masks::KeptOf(int32_t configuration) {
   });
   if (!machine_.Spend(0)) return nullptr;
   kept.bits = BitsOfRuns();
+  n_walked_ += kept.bits.size();
   if (machine_.CanEnd(configuration)) {
     for (const int32_t id : stop_ids_) {
       kept.bits[static_cast<size_t>(id) / 64] |= uint64_t{1} << (id % 64);
@@ -250,12 +251,14 @@ template <class Visit>
 void Masks::Walk(int32_t configuration, size_t node, std::vector<uint32_t>* leaving,
                  const Visit& visit) {
   constexpr size_t kNodesAStep = 4;  // a node that is known costs that much less than a place
-  constexpr size_t kMany = 16;       // nodes that are worth a look at all of them
+  constexpr size_t kMany = 16;       // nodes that are worth a look at all of them,
+  constexpr size_t kLook = 4;        // which costs as much as so many
   const std::span<const TokenTrie::Node> nodes = trie_.nodes();
   at_depth_[nodes[node].depth] = configuration;
   const size_t end = nodes[node].end;
   size_t n = 0;
-  for (size_t i = node + 1; i < end;) {
+  size_t n_seen = 0;
+  for (size_t i = node + 1; i < end; ++n_seen) {
     const uint32_t depth = nodes[i].depth;
     const size_t behind = nodes[i].end;
     const int32_t next = machine_.Step(at_depth_[depth - 1], classes_[i]);
@@ -265,7 +268,9 @@ void Masks::Walk(int32_t configuration, size_t node, std::vector<uint32_t>* leav
     }
     at_depth_[depth] = next;
     ++n;
-    const bool all = behind - i > kMany && free_text_.GoesOn(next, trie_.BelowOf(i));
+    const bool looks = behind - i > kMany;
+    if (looks) n_seen += kLook;
+    const bool all = looks && free_text_.GoesOn(next, trie_.BelowOf(i));
     // Where all goes on anyway, nothing is to be found behind the rule.
     if (leaving != nullptr && !all && behind > i + 1 && leaving->size() <= kMaxLeaving &&
         machine_.CanEnd(next)) {
@@ -275,7 +280,7 @@ void Masks::Walk(int32_t configuration, size_t node, std::vector<uint32_t>* leav
     visit(i, after);
     i = after;
   }
-  n_walked_ += n;
+  n_walked_ += n_seen;
   machine_.Spend(n / kNodesAStep);
 }
 

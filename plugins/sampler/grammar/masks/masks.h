@@ -89,7 +89,7 @@ class Masks {
   NumberTable behind_table_;
   std::vector<int32_t> behind_ids_;
   size_t max_kept_;
-  size_t n_walked_ = 0;         // nodes, in all walks
+  size_t n_walked_ = 0;         // nodes that were looked at, and words of masks
   std::vector<uint64_t> bits_;  // a mask put together of several
   std::vector<Place> places_;   // of the configuration whose mask is made
 };

@@ -12,14 +12,14 @@ TINY = {"architectures": ["LlamaForCausalLM"], "model_type": "llama", "hidden_ac
 END = "<|endoftext|>"
 
 
-def write_tiny(folder, tokenizer):
+def write_tiny(folder, tokenizer, end_token=END, seed=1):
     """Two small layers for a tokenizer.json of bytes."""
     folder.mkdir()
     shutil.copy(tokenizer, folder / "tokenizer.json")
     vocabulary = json.loads(tokenizer.read_text(encoding="utf-8"))
-    end = next(token["id"] for token in vocabulary["added_tokens"] if token["content"] == END)
+    end = next(token["id"] for token in vocabulary["added_tokens"] if token["content"] == end_token)
     size = len(vocabulary["model"]["vocab"]) + len(vocabulary["added_tokens"])
-    write_weights(folder, TINY | {"vocab_size": size, "eos_token_id": end}, 0.4)
+    write_weights(folder, TINY | {"vocab_size": size, "eos_token_id": end}, 0.4, seed)
 
 
 def write_shape(folder, config, n_tokens):
@@ -57,10 +57,10 @@ def write_shape(folder, config, n_tokens):
     write_weights(folder, config | {"vocab_size": len(vocabulary) + 1, "eos_token_id": end["id"]}, 0.05)
 
 
-def write_weights(folder, config, deviation):
+def write_weights(folder, config, deviation, seed=1):
     """bf16; the same 65521 numbers again and again, so that no two rows are alike."""
     (folder / "config.json").write_text(json.dumps(config | {"torch_dtype": "bfloat16"}))
-    source = random.Random(1)
+    source = random.Random(seed)
     block = array.array("H", (bfloat16(source.gauss(0, deviation)) for _ in range(65521))).tobytes()
     header, at = {}, 0
     shapes = tensors(config)

@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
-"""Calls of random tools that ng-serve is told to make, at temperature 2, in many formats.
+"""Calls of random tools that ng-serve is told to make, at temperature 2, in many formats, by many models.
 
-    python3 tests/serve/held_calls.py build/bin/ng-serve [--calls 2000]
+    python3 tests/serve/held_calls.py build/bin/ng-serve [--calls 2000] [--models demo,qwen2]
 
-Each call that ends must be one of the tools', and fit the tool's schema by python3-jsonschema. By hand, because 2,000 calls
-take minutes. Exits 1 where one does not.
+The models are the demo and tiny ones with random weights and vocabularies of bytes. Each call that ends must be one of the
+tools', and fit the tool's schema by python3-jsonschema. By hand, because 2,000 calls take minutes. Exits 1 where one does
+not.
 """
 import argparse
 import concurrent.futures
@@ -18,6 +19,13 @@ import jsonschema
 
 from server import ask, served
 
+TESTS = pathlib.Path(__file__).resolve().parents[1]
+sys.path.append(str(TESTS / "grammar"))
+import made_up_models  # noqa: E402  pylint: disable=wrong-import-position
+
+# Of those with random weights: the folder of the tokenizer, the token that ends an answer.
+TINY_MODELS = {"qwen2": ("bbpe_qwen2", "<|endoftext|>"), "gpt2": ("bbpe_gpt2", "<|endoftext|>"),
+               "llama3": ("bbpe_llama3", "<|eot_id|>")}
 ARGUMENTS = "c.function.arguments"
 JSON_CALL = "{\"name\": \"' + c.function.name + '\", \"arguments\": ' + (" + ARGUMENTS + "|tojson) + '}"
 EACH = "{%- for c in m.tool_calls -%}"
@@ -106,28 +114,51 @@ def one_call(url, seed):
     return "ended"
 
 
+def make_models(names, folder):
+    """The options of ng-serve for each of the models."""
+    options = {}
+    for seed, name in enumerate(names):
+        options[name] = ["--serve.model=demo"]
+        if name == "demo":
+            continue
+        tokenizer, end = TINY_MODELS[name]
+        made_up_models.write_tiny(folder / name, TESTS / "data/tokenizers" / tokenizer / "tokenizer.json", end, seed)
+        options[name] += [f"--model.path={folder / name}", "--run.max_new_tokens=auto"]
+    return options
+
+
+def run_calls(program, options, seeds, report):
+    """How many calls ended and were cut. What went wrong is reported."""
+    counts = {"ended": 0, "cut": 0}
+    with served(program, *options) as (url, _), concurrent.futures.ThreadPoolExecutor(8) as pool:
+        for answer in [pool.submit(one_call, url, seed) for seed in seeds]:
+            try:
+                counts[answer.result()] += 1
+            except Exception as error:  # pylint: disable=broad-except
+                report(str(error)[:600])
+    return counts
+
+
 def main():
-    options = argparse.ArgumentParser()
-    options.add_argument("program")
-    options.add_argument("--calls", type=int, default=2000)
-    given = options.parse_args()
-    wrong = 0
-    for number, (name, calls) in enumerate(FORMATS.items()):
-        counts = {"ended": 0, "cut": 0}
-        with tempfile.TemporaryDirectory() as folder:
-            path = pathlib.Path(folder) / "calls.jinja"
-            path.write_text(TEMPLATE.format(calls))
-            with served(given.program, f"--tokenizer.chat_template={path}") as (url, _), \
-                    concurrent.futures.ThreadPoolExecutor(8) as pool:
-                asked = [pool.submit(one_call, url, 100_000 * number + i)
-                         for i in range(-(-given.calls // len(FORMATS)))]
-                for answer in asked:
-                    try:
-                        counts[answer.result()] += 1
-                    except Exception as error:  # pylint: disable=broad-except
-                        wrong += 1
-                        print(f"{name}: {str(error)[:600]}")
-        print(f"{name}: {counts['ended']} ended and fit, {counts['cut']} were cut", flush=True)
+    parser = argparse.ArgumentParser()
+    parser.add_argument("program")
+    parser.add_argument("--calls", type=int, default=2000)
+    parser.add_argument("--models", default=",".join(["demo", *TINY_MODELS]))
+    given = parser.parse_args()
+    names = given.models.split(",")
+    each = -(-given.calls // (len(FORMATS) * len(names)))
+    wrong, seed = [], 0
+    with tempfile.TemporaryDirectory() as folder:
+        models = make_models(names, pathlib.Path(folder))
+        template = pathlib.Path(folder) / "calls.jinja"
+        for form, calls in FORMATS.items():
+            template.write_text(TEMPLATE.format(calls))
+            for model, options in models.items():
+                counts = run_calls(given.program, [f"--tokenizer.chat_template={template}", *options],
+                                   range(seed, seed + each), wrong.append)
+                seed += 100_000
+                print(f"{form}, {model}: {counts['ended']} ended and fit, {counts['cut']} were cut", flush=True)
+    print("\n".join(wrong) or "none was wrong")
     return 1 if wrong else 0
 
 

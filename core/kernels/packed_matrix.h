@@ -12,8 +12,8 @@
 // part (weight_type.h) leaves it out. 32 inputs are 8 words of 4 inputs. The b bits of the inputs
 // of a word are in [16][4] bytes: those of word i are in the bytes i * b / 8, from bit i * b % 8
 // on. So one load and one mask give 4 inputs of 16 columns. For int8 they are the bytes themselves;
-// for int4 first the lower half of the bytes, then the upper half. Of floats of 8 bits 16 bytes of a
-// word are [2][4][2]: the first two inputs of four columns, then the other two.
+// for int4 first the lower half of the bytes, then the upper half. Of floats of 8 bits 16 bytes of
+// a word are [2][4][2]: the first two inputs of four columns, then the other two.
 //
 // A matrix may consist of bands of columns with a type each, as q, k and v may have.
 //

@@ -22,7 +22,7 @@ using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-constexpr int64_t kTokens = 64;  // the models' context; their windows are 6 tokens
+constexpr int64_t kBudgetTokens = 64;  // the models' context; their windows are 6 tokens
 constexpr int32_t kVocabulary = 40;
 
 // The model, the attention backend, the cache's codec, and the policy.
@@ -37,7 +37,7 @@ class BudgetCache : public ::testing::TestWithParam<BudgetCase> {
             "policy.lagkv.lag=4"};
   }
   static std::unique_ptr<Engine> Open(const std::vector<std::string>& more,
-                                      const RunNeeds& needs = {.max_tokens = kTokens,
+                                      const RunNeeds& needs = {.max_tokens = kBudgetTokens,
                                                                .max_sequences = 3}) {
     const auto& [model, attention, codec, policy] = GetParam();
     EngineOptions options;
@@ -74,12 +74,12 @@ TEST_P(BudgetCache, HasOneSetOfBitsForAllChunksBatchesAndThreads) {
     options.emplace_back("run.threads=3");
     return options;
   }());
-  const SequenceId a = whole->OpenSequence(kTokens).value();
-  const SequenceId b = other->OpenSequence(kTokens).value();
-  const SequenceId beside = other->OpenSequence(kTokens).value();
+  const SequenceId a = whole->OpenSequence(kBudgetTokens).value();
+  const SequenceId b = other->OpenSequence(kBudgetTokens).value();
+  const SequenceId beside = other->OpenSequence(kBudgetTokens).value();
   std::vector<int32_t> text;
-  while (std::ssize(text) < kTokens) {
-    const int64_t left = kTokens - std::ssize(text);
+  while (std::ssize(text) < kBudgetTokens) {
+    const int64_t left = kBudgetTokens - std::ssize(text);
     const std::vector<int32_t> tokens = RandomTokens(1 + Below(std::min<int64_t>(left, 11)));
     text.insert(text.end(), tokens.begin(), tokens.end());
     // All of it anew, or what is new alone, with another sequence in the step.
@@ -97,11 +97,11 @@ TEST_P(BudgetCache, HasOneSetOfBitsForAllChunksBatchesAndThreads) {
 }
 
 TEST_P(BudgetCache, OfALongBudgetHasTheBitsOfContiguous) {
-  const std::unique_ptr<Engine> budget = Open(Budget(kTokens));
+  const std::unique_ptr<Engine> budget = Open(Budget(kBudgetTokens));
   const std::unique_ptr<Engine> contiguous = Open({"cache.name=contiguous"});
-  const SequenceId a = budget->OpenSequence(kTokens).value();
-  const SequenceId b = contiguous->OpenSequence(kTokens).value();
-  for (const int64_t n : {int64_t{5}, int64_t{30}, int64_t{1}, kTokens - 36}) {
+  const SequenceId a = budget->OpenSequence(kBudgetTokens).value();
+  const SequenceId b = contiguous->OpenSequence(kBudgetTokens).value();
+  for (const int64_t n : {int64_t{5}, int64_t{30}, int64_t{1}, kBudgetTokens - 36}) {
     const std::vector<int32_t> tokens = RandomTokens(n);
     EXPECT_EQ(test::LastLogits(*budget, a, tokens), test::LastLogits(*contiguous, b, tokens));
   }
@@ -109,8 +109,8 @@ TEST_P(BudgetCache, OfALongBudgetHasTheBitsOfContiguous) {
 
 TEST_P(BudgetCache, GoesBackToItsLastBoundaryAndForks) {
   const std::unique_ptr<Engine> engine = Open(Budget(14));
-  const SequenceId a = engine->OpenSequence(kTokens).value();
-  const SequenceId b = engine->OpenSequence(kTokens).value();
+  const SequenceId a = engine->OpenSequence(kBudgetTokens).value();
+  const SequenceId b = engine->OpenSequence(kBudgetTokens).value();
   const std::vector<int32_t> begin = RandomTokens(40);
   const std::vector<int32_t> end = RandomTokens(20);
   test::LastLogits(*engine, a, begin);
@@ -118,15 +118,15 @@ TEST_P(BudgetCache, GoesBackToItsLastBoundaryAndForks) {
   test::LastLogits(*engine, b, RandomTokens(5));
   EXPECT_TRUE(IsUnsupported(engine->TruncateSequence(b, 39)));
   ASSERT_TRUE(engine->TruncateSequence(b, 40).ok());
-  const SequenceId fork = engine->ForkSequence(a, kTokens).value();
+  const SequenceId fork = engine->ForkSequence(a, kBudgetTokens).value();
   const std::vector<float> wanted = test::LastLogits(*engine, a, end);
   EXPECT_EQ(test::LastLogits(*engine, b, end), wanted);
   EXPECT_EQ(test::LastLogits(*engine, fork, end), wanted);
 }
 
 TEST_P(BudgetCache, GivesAllLogitsUpToABoundary) {
-  const std::unique_ptr<Engine> engine = Open(Budget(14), {.max_tokens = kTokens});
-  const SequenceId id = engine->OpenSequence(kTokens).value();
+  const std::unique_ptr<Engine> engine = Open(Budget(14), {.max_tokens = kBudgetTokens});
+  const SequenceId id = engine->OpenSequence(kBudgetTokens).value();
   EXPECT_EQ(engine->MostLogitRows(id), 8);
   const std::vector<int32_t> tokens = RandomTokens(5);
   ASSERT_TRUE(engine->Extend({&id, 1}, {&tokens, 1}, LogitRows::kAll).ok());

@@ -48,6 +48,8 @@ struct Conversation {
   // The last message is the beginning of an answer, and the conversation ends with its content. Not
   // with `asks`.
   bool goes_on = false;
+
+  bool operator==(const Conversation&) const = default;
 };
 
 struct ChatOptions {
@@ -70,6 +72,8 @@ struct CallChoice {
   bool must = false;
   bool several = true;  // there may be more than one, where the template writes more
   std::vector<std::string> names = {};  // those that may be called; empty: all
+  // The tools whose schemas the arguments fit, as the conversation has them. Empty: those.
+  std::string tools = {};
 };
 
 class ChatTemplate {

@@ -7,6 +7,7 @@
 #include <iterator>
 #include <limits>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <new>
 #include <nlohmann/json.hpp>
@@ -240,31 +241,29 @@ class JinjaChat final : public ChatTemplate {
   const std::string& date() const override { return date_; }
 
   absl::StatusOr<std::string> Render(const Conversation& conversation) const override {
-    NG_ASSIGN_OR_RETURN(const OrderedJson values, Values(conversation));
-    NG_ASSIGN_OR_RETURN(const jinja::Text text, TextOf(conversation, values));
-    return text.bytes();
+    NG_ASSIGN_OR_RETURN(const Rendering rendered, RenderedOf(conversation));
+    return rendered->text.bytes();
   }
 
   using ChatTemplate::Encode;
   absl::StatusOr<std::vector<int32_t>> Encode(const Conversation& conversation,
                                               std::span<const int32_t> fed,
                                               int64_t most) const override {
-    NG_ASSIGN_OR_RETURN(const OrderedJson values, Values(conversation));
-    NG_ASSIGN_OR_RETURN(const jinja::Text text, TextOf(conversation, values));
+    NG_ASSIGN_OR_RETURN(const Rendering rendered, RenderedOf(conversation));
     if (!fed.empty()) {
+      NG_ASSIGN_OR_RETURN(const OrderedJson values, Values(conversation));
       NG_ASSIGN_OR_RETURN(std::optional<std::vector<int32_t>> ids,
-                          Continue(values, text, fed, most));
+                          Continue(values, rendered->text, fed, most));
       if (ids) return *std::move(ids);
     }
-    return EncodeText(text, {.most = most});
+    return EncodeText(rendered->text, {.most = most});
   }
 
   absl::StatusOr<std::unique_ptr<AnswerReader>> ReadAnswer(
       const Conversation& conversation) const override {
-    NG_ASSIGN_OR_RETURN(const OrderedJson values, Values(conversation));
-    NG_ASSIGN_OR_RETURN(const bool thinks, AnswerThinks(values));
+    NG_ASSIGN_OR_RETURN(const bool thinks, AnswerThinks(conversation));
     const calls::Learned& learned = LearnedCalls();
-    const OrderedJson& tools = values["tools"];
+    NG_ASSIGN_OR_RETURN(const OrderedJson tools, ToolsOf(conversation.tools));
     const bool calls = !tools.is_null() && !tools.empty();
     if (calls) NG_RETURN_IF_ERROR(Readable(learned));
     return std::make_unique<calls::CallParser>(learned.format, calls::ToolSchemas(tools),
@@ -273,11 +272,12 @@ class JinjaChat final : public ChatTemplate {
 
   absl::StatusOr<std::string> CallGrammar(const Conversation& conversation,
                                           const CallChoice& choice) const override {
-    NG_ASSIGN_OR_RETURN(const OrderedJson values, Values(conversation));
-    NG_ASSIGN_OR_RETURN(const bool thinks, AnswerThinks(values));
+    NG_ASSIGN_OR_RETURN(const bool thinks, AnswerThinks(conversation));
     const calls::Learned& learned = LearnedCalls();
     NG_RETURN_IF_ERROR(Readable(learned));
-    return calls::CallGrammar(learned.format, values["tools"], choice, thinks);
+    NG_ASSIGN_OR_RETURN(const OrderedJson tools,
+                        ToolsOf(choice.tools.empty() ? conversation.tools : choice.tools));
+    return calls::CallGrammar(learned.format, tools, choice, thinks);
   }
 
   absl::StatusOr<std::string> DescribeCalls() const override {
@@ -305,10 +305,43 @@ class JinjaChat final : public ChatTemplate {
     return Annotate(learned.calls, absl::StrCat("tools: the chat template ", name_, " "));
   }
 
+  // A conversation as the template writes it. Who asks for an answer asks for its prompt, its
+  // grammar and what reads it, one after the other: so the last one is kept, unless it is large.
+  struct Rendered {
+    Conversation conversation;
+    jinja::Text text;
+  };
+  using Rendering = std::shared_ptr<const Rendered>;
+  absl::StatusOr<Rendering> RenderedOf(const Conversation& conversation) const {
+    constexpr size_t kMostKept = size_t{1} << 20;
+    {
+      const std::lock_guard lock(last_mutex_);
+      if (last_ != nullptr && last_->conversation == conversation) return last_;
+    }
+    NG_ASSIGN_OR_RETURN(const OrderedJson values, Values(conversation));
+    NG_ASSIGN_OR_RETURN(jinja::Text text, TextOf(conversation, values));
+    const bool is_large = text.bytes().size() + conversation.messages.size() +
+                              conversation.tools.size() + conversation.variables.size() >
+                          kMostKept;
+    auto rendered = std::make_shared<const Rendered>(Rendered{conversation, std::move(text)});
+    if (is_large) return rendered;
+    const std::lock_guard lock(last_mutex_);
+    last_ = rendered;
+    return rendered;
+  }
+
+  static absl::StatusOr<OrderedJson> ToolsOf(const std::string& text) {
+    if (text.empty()) return OrderedJson();
+    return ParseList(text, "tools");
+  }
+
   // Whether the answer to a conversation begins within thoughts: where a prompt ends with what the
   // template says of itself, that may begin them.
-  absl::StatusOr<bool> AnswerThinks(const OrderedJson& values) const {
-    NG_ASSIGN_OR_RETURN(const jinja::Text text, RenderText(values));
+  absl::StatusOr<bool> AnswerThinks(const Conversation& conversation) const {
+    Conversation ended = conversation;
+    ended.goes_on = false;
+    NG_ASSIGN_OR_RETURN(const Rendering rendered, RenderedOf(ended));
+    const jinja::Text& text = rendered->text;
     const calls::CallFormat& format = LearnedCalls().format;
     const size_t said = text.origins().find_last_of(static_cast<char>(jinja::Origin::kData));
     const calls::Symbols end = SymbolsOf(text.Slice(said == std::string::npos ? 0 : said + 1));
@@ -647,6 +680,8 @@ class JinjaChat final : public ChatTemplate {
   TemplateMarks marks_;
   int32_t eot_ = -1;
   std::string program_;  // of the template for conversations with tools
+  mutable std::mutex last_mutex_;
+  mutable Rendering last_;
   mutable std::once_flag learned_once_;
   mutable calls::Learned learned_;
 };

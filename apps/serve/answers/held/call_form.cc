@@ -41,10 +41,11 @@ absl::StatusOr<FormSetting> FormOfCalls(const ConversationFields& conversation,
   // What the config says of all answers stays where nothing else is asked for.
   const std::vector<std::string> chain = engine.config().Names("sampler.chain");
   if (!is_kept && std::ranges::find(chain, "grammar") != chain.end()) return form;
-  Conversation held = ConversationOf(conversation);
-  held.tools = WithClosedParameters(held.tools);
   const absl::StatusOr<std::string> grammar = engine.CallGrammar(
-      held, {.must = must, .several = conversation.parallel_calls, .names = choice.names});
+      ConversationOf(conversation), {.must = must,
+                                     .several = conversation.parallel_calls,
+                                     .names = choice.names,
+                                     .tools = WithClosedParameters(conversation.tools)});
   if (!grammar.ok() && !is_kept) return form;
   NG_RETURN_IF_ERROR(grammar.status());
   return FormSetting{.field = kCallForm, .option = "gbnf", .value = *grammar};

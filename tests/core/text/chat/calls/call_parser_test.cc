@@ -206,5 +206,35 @@ TEST(ValueReader, ReadsTheWordsOfPython) {
   EXPECT_EQ(calls::ReadValue("{'a': 1}", {}), std::nullopt);
 }
 
+// A template keeps the last conversation that it has written; another one is another one.
+TEST(CallsOfTemplates, AreThoseOfTheConversationThatIsAskedFor) {
+  constexpr const char* kTools =
+      R"([{"type": "function", "function": {"name": "look", "parameters": {"type": "object",
+          "properties": {"city": {"type": "string"}}}}}])";
+  constexpr const char* kOthers = R"([{"type": "function", "function": {"name": "jump"}}])";
+  const BoundTemplate bound = Bind(CallTemplateOf("hermes"));
+  const Conversation one = {.messages = R"([{"role": "user", "content": "ask"}])", .tools = kTools};
+  Conversation other = one;
+  other.tools = kOthers;
+  Conversation said = one;
+  said.messages = R"([{"role": "user", "content": "ask"}, {"role": "assistant", "content": "so"}])";
+  said.asks = false;
+  said.goes_on = true;
+  const auto grammar = [&](const Conversation& of, const CallChoice& choice) {
+    return bound.chat->CallGrammar(of, choice).value();
+  };
+  const std::string of_one = grammar(one, {.must = true});
+  const std::string of_other = grammar(other, {.must = true});
+  EXPECT_NE(of_one, of_other);
+  EXPECT_EQ(grammar(one, {.must = true}), of_one);
+  EXPECT_EQ(grammar(one, {.must = true, .tools = kOthers}), of_other);
+  const std::string text = bound.chat->Render(one).value();
+  const std::string unended = bound.chat->Render(said).value();
+  EXPECT_EQ(unended, text + "so");
+  EXPECT_TRUE(bound.chat->ReadAnswer(said).ok());
+  EXPECT_EQ(bound.chat->Render(said).value(), unended);
+  EXPECT_EQ(bound.chat->Render(one).value(), text);
+}
+
 }  // namespace
 }  // namespace ng::test

@@ -7,8 +7,10 @@
 #include <cmath>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -99,7 +101,12 @@ TEST_P(QuantisedFolder, HeldPackedIsNearAndHasTheBitsOfTheScalarLevel) {
   EXPECT_EQ(scalar->ids, vector->ids);
   double most = 0.0;
   for (const float logit : scalar->logits) most = std::max(most, std::abs(double{logit}));
-  EXPECT_LE(WorstOf(*scalar, expected), 0.04 * most);
+  // Codes of floats lose nothing at all: the portable levels multiply them with inputs in f32.
+  constexpr std::string_view kCodes[] = {"fp8_block_128",  "fp8_tensor", "ct_fp8_channel",
+                                         "ct_fp8_block",   "bnb_nf4",    "bnb_nf4_double",
+                                         "modelopt_nvfp4", "bnb_fp4",    "ct_nvfp4"};
+  const bool exact = std::ranges::find(kCodes, GetParam()) != std::end(kCodes);
+  EXPECT_LE(WorstOf(*scalar, expected), exact ? 1e-4 : 0.04 * most);
 }
 
 // README says what runs: the rows of the table.

@@ -23,7 +23,7 @@ using ::testing::HasSubstr;
 using ::testing::Not;
 
 constexpr int64_t kBudgetTokens = 64;  // the models' context; their windows are 6 tokens
-constexpr int32_t kVocabulary = 40;
+constexpr int32_t kBudgetVocabulary = 40;
 
 // The model, the attention backend, the cache's codec, and the policy.
 using BudgetCase = std::tuple<std::string, std::string, std::string, std::string>;
@@ -58,7 +58,7 @@ class BudgetCache : public ::testing::TestWithParam<BudgetCase> {
   std::vector<int32_t> RandomTokens(int64_t n) {
     std::vector<int32_t> tokens;
     for (int64_t i = 0; i < n; ++i) {
-      tokens.push_back(static_cast<int32_t>(random_() % static_cast<uint64_t>(kVocabulary)));
+      tokens.push_back(static_cast<int32_t>(random_() % static_cast<uint64_t>(kBudgetVocabulary)));
     }
     return tokens;
   }
@@ -168,7 +168,7 @@ TEST_P(BudgetCache, AttentionRowsStandAtTheirPositions) {
   EXPECT_GT(n_gone, 1000);
 }
 
-std::string NameOf(const ::testing::TestParamInfo<BudgetCase>& test) {
+std::string NameOfBudgetCase(const ::testing::TestParamInfo<BudgetCase>& test) {
   const auto& [model, attention, codec, policy] = test.param;
   std::string name = absl::StrCat(model, "_", attention, "_", codec, "_", policy);
   std::ranges::replace(name, '/', '_');
@@ -182,18 +182,18 @@ INSTANTIATE_TEST_SUITE_P(
                                          "deepseek_v3/tiny", "ministral3/tiny"),
                        ::testing::Values("flash"), ::testing::Values("bf16"),
                        ::testing::Values("keydiff")),
-    NameOf);
+    NameOfBudgetCase);
 INSTANTIATE_TEST_SUITE_P(Reference, BudgetCache,
                          ::testing::Combine(::testing::Values("gemma3/tiny", "bloom/tiny"),
                                             ::testing::Values("reference"),
                                             ::testing::Values("f32"), ::testing::Values("knorm")),
-                         NameOf);
+                         NameOfBudgetCase);
 INSTANTIATE_TEST_SUITE_P(Policies, BudgetCache,
                          ::testing::Combine(::testing::Values("qwen3/tiny"),
                                             ::testing::Values("flash"), ::testing::Values("int8"),
                                             ::testing::Values("window", "random", "knorm",
                                                               "lagkv")),
-                         NameOf);
+                         NameOfBudgetCase);
 
 using test::Arguments;
 using test::operator+;

@@ -17,24 +17,6 @@ absl::StatusOr<BudgetOptions> ReadBudgetOptions(const OptionValues& options) {
   budget.recent = options.Int("recent");
   budget.every = options.Int("every");
   budget.per_head = options.Text("per") == "head";
-  const bool ratio = options.Real("ratio") > 0.0;
-  if (ratio && budget.tokens > 0) {
-    return UsageError("cache.budget.tokens = " + std::to_string(budget.tokens) +
-                      " and cache.budget.ratio are both set, must be one of them");
-  }
-  if (options.Text("when") == "prompt") {
-    return UsageError(
-        "cache.budget.when = prompt: that tokens leave at the end of a context is not there yet, "
-        "can be: every");
-  }
-  if (ratio) {
-    return UsageError(
-        "cache.budget.ratio is a share of a context, of which cache.budget.when = every does not "
-        "know the end; set cache.budget.tokens");
-  }
-  if (budget.tokens == 0) {
-    return UsageError("cache.budget.tokens is not set: how many tokens of a sequence stay");
-  }
   // Without overflow: both may be as large as they like.
   if (budget.sinks > budget.tokens || budget.recent > budget.tokens - budget.sinks) {
     return UsageError("cache.budget.tokens = " + std::to_string(budget.tokens) +

@@ -15,16 +15,11 @@ namespace ng {
 
 inline constexpr OptionSpec kBudgetOptions[] = {
     TextOption("policy", "window", "the policy that says which tokens stay: --list-plugins"),
-    WithExample(IntOption("tokens", 0, {.min = 0},
-                          "of a sequence so many stay, sinks and newest among them; 0: not set"),
-                "1024"),
-    RealOption("ratio", 0, {.min = 0, .max = 1},
-               "the share of a context that stays, with when = prompt; 0: not set"),
+    IntOption("tokens", 1024, {.min = 1},
+              "of a sequence so many stay, sinks and newest among them"),
     IntOption("sinks", 4, {.min = 0}, "the first tokens, which always stay"),
     IntOption("recent", 32, {.min = 0}, "the newest tokens, which always stay"),
-    ChoiceOption("when", "every", "every|prompt",
-                 "every: tokens leave at multiples of `every` positions; prompt: at the end of the "
-                 "context (not there yet)"),
+    ChoiceOption("when", "every", "every", "every: tokens leave at multiples of `every` positions"),
     IntOption("every", 128, {.min = 1}, "tokens leave at multiples of so many positions"),
     ChoiceOption("per", "head", "head|layer",
                  "head: each kv head keeps tokens of its own; layer: all heads of a layer keep the "
@@ -32,7 +27,7 @@ inline constexpr OptionSpec kBudgetOptions[] = {
 
 struct BudgetOptions {
   std::string policy = {};
-  int64_t tokens = 0;
+  int64_t tokens = 1;
   int64_t sinks = 0;
   int64_t recent = 0;
   int64_t every = 1;
@@ -42,7 +37,7 @@ struct BudgetOptions {
   int64_t Slots(const CacheSpec& spec) const;
 };
 
-// Errors: UsageError for what does not go together, and for what is not there yet.
+// Errors: UsageError for what does not go together.
 absl::StatusOr<BudgetOptions> ReadBudgetOptions(const OptionValues& options);
 
 }  // namespace ng

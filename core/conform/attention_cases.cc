@@ -138,6 +138,14 @@ std::vector<AttentionCase> FeatureCases(const AttentionSubject& subject, std::st
       c.slots = true;
     }
     for (const int i : {0, 1, 2}) cases[static_cast<size_t>(i)].lengths = {400, 49};
+    // What the backend's own rule has takes the place of the case's.
+    const auto has = [&](std::string_view other) {
+      return subject.rule && subject.rule->Has(other);
+    };
+    std::erase_if(cases, [&](const AttentionCase& c) {
+      return (c.window != 0 && has(kFeatureWindow)) ||
+             (!c.alibi_slopes.empty() && has(kFeatureAlibi));
+    });
   }
   return Seeded(std::move(cases), subject.settings.seed, 100);
 }

@@ -347,6 +347,7 @@ TEST(NamedAdapters, ShareWhatPromptsBeginWithAmongTheirOwn) {
         "cache.name=paged",
         "cache.paged.page_tokens=16",
         "cache.paged.pool_tokens=256",
+        "cache.checkpoints=9",
         "cache.max_sequences=1",
         absl::StrCat("model.named_adapters=", named[0], ",", named[1])};
     std::vector<int64_t> n_shared;

@@ -49,7 +49,7 @@ const Broken kBroken[] = {
     {"no_symbol", "no symbol 'ng_plugin'"},
     {"wrong_magic", "magic 'XGPLUGIN', expected 'NGPLUGIN'"},
     {"wrong_abi_version", "ABI version 999, expected 1"},
-    {"smaller_struct", "descriptor of 128 bytes, expected at least 136"},
+    {"smaller_struct", "descriptor of 136 bytes, expected at least 144"},
     {"wrong_build_tag", "built as 'gcc2,"},
     {"wrong_kind", "is of kind 'attention'"},
     {"wrong_name", "is named 'something_else'"},

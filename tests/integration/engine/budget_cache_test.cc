@@ -206,12 +206,12 @@ Arguments BudgetTurn(int max_new_tokens, const Arguments& more) {
 
 TEST(BudgetRun, RefusesWhatDoesNotGoTogether) {
   ExpectError(NgRun(BudgetTurn(20, {"--cache.budget.tokens=0"})), 2,
-              {"cache.budget.tokens=0", "must be at least 1"});
+              {"cache.budget.tokens=0", "must be in [1, 2^63)"});
   ExpectError(NgRun(BudgetTurn(20, {"--cache.budget.tokens=30"})), 2,
               {"cache.budget.tokens = 30, must be at least cache.budget.sinks = 4 and "
                "cache.budget.recent = 32 together"});
   ExpectError(NgRun(BudgetTurn(20, {"--cache.budget.tokens=40", "--cache.budget.when=prompt"})), 2,
-              {"cache.budget.when=prompt", "must be every"});
+              {"cache.budget.when=prompt", "must be one of every"});
   ExpectError(NgRun(BudgetTurn(20, {"--cache.budget.tokens=40", "--cache.budget.every=0"})), 2,
               {"cache.budget.every=0", "must be"});
   ExpectError(NgRun(BudgetTurn(20, {"--cache.budget.tokens=40", "--cache.budget.per=page"})), 2,

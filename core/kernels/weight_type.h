@@ -129,12 +129,12 @@ alignas(16) inline constexpr uint8_t kMxfp4Values[16] = {12, 13, 14, 15, 16, 18,
 // E4M3 (a code of 127 or 255) no file is loaded with; here it is what the bits say.
 inline constexpr std::array<float, 256> kE4m3Values = [] {
   std::array<float, 256> values = {};
-  for (int code = 0; code < 128; ++code) {
-    const int exponent = code / 8;
+  for (size_t code = 0; code < 128; ++code) {
+    const size_t exponent = code / 8;
     float value = static_cast<float>(exponent == 0 ? code : 8 + code % 8) * 0x1p-17F;
-    for (int i = 1; i < exponent; ++i) value *= 2.0F;
-    values[static_cast<size_t>(code)] = value;
-    values[static_cast<size_t>(code + 128)] = -value;
+    for (size_t i = 1; i < exponent; ++i) value *= 2.0F;
+    values[code] = value;
+    values[code + 128] = -value;
   }
   return values;
 }();

@@ -16,8 +16,8 @@ std::array<uint8_t, kAsciiBytes> MakeKinds() {
   constexpr uint8_t kControl = 41;
   std::array<uint8_t, kAsciiBytes> kinds = {};
   kinds.fill(kControl);
-  const auto set = [&](char low, char high, uint8_t kind) {
-    for (int byte = low; byte <= high; ++byte) kinds[static_cast<size_t>(byte)] = kind;
+  const auto set = [&](unsigned char low, unsigned char high, uint8_t kind) {
+    for (size_t byte = low; byte <= high; ++byte) kinds[byte] = kind;
   };
   set('0', '9', 0);
   set('a', 'f', 1);
@@ -26,7 +26,8 @@ std::array<uint8_t, kAsciiBytes> MakeKinds() {
   set('G', 'Z', 4);
   uint8_t kind = 5;
   for (const char sign : std::string_view(" !\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~\t\n\r")) {
-    set(sign, sign, kind++);
+    const auto byte = static_cast<unsigned char>(sign);
+    set(byte, byte, kind++);
   }
   return kinds;
 }

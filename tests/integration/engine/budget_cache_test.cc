@@ -196,7 +196,7 @@ INSTANTIATE_TEST_SUITE_P(Policies, BudgetCache,
                          NameOfBudgetCase);
 
 using test::Arguments;
-using test::operator+;
+using test::operator+;  // NOLINT(misc-unused-using-decls): it is used below
 using test::ExpectError;
 using test::NgRun;
 

@@ -1,5 +1,8 @@
 #include "core/model/families/family.h"
 
+#include <charconv>
+#include <system_error>
+
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
@@ -38,6 +41,17 @@ std::vector<int64_t> StoredShape(const RoleName& entry, const ModelSpec& spec, i
 
 std::string_view Family::ShortName(std::string_view name) const {
   return name.starts_with(optional_prefix) ? name.substr(optional_prefix.size()) : name;
+}
+
+std::optional<int64_t> Family::LayerOf(std::string_view name) const {
+  const std::string_view prefix = ShortName(layer_prefix);
+  name = ShortName(name);
+  if (!name.starts_with(prefix)) return std::nullopt;
+  const char* const end = name.data() + name.size();
+  int64_t layer = 0;
+  const auto [stop, error] = std::from_chars(name.data() + prefix.size(), end, layer);
+  const bool is_layer = error == std::errc() && stop != end && *stop == '.' && layer >= 0;
+  return is_layer ? std::optional(layer) : std::nullopt;
 }
 
 const TensorInfo* Family::FindIn(const TensorSource& tensors, const std::string& name) const {

@@ -4,6 +4,7 @@
 #define NG_CORE_MODEL_FAMILIES_FAMILY_H_
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -94,6 +95,8 @@ struct Family {
   std::string NameOf(const RoleName& entry, const TensorSite& at) const;
   // `name` without the optional prefix.
   std::string_view ShortName(std::string_view name) const;
+  // Of a name "<layer_prefix>n.<...>", with the optional prefix or without it: n.
+  std::optional<int64_t> LayerOf(std::string_view name) const;
   // The tensor of this name, with the optional prefix or without it. Null: there is none.
   const TensorInfo* FindIn(const TensorSource& tensors, const std::string& name) const;
 };

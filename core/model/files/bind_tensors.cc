@@ -1,12 +1,11 @@
 #include "core/model/files/bind_tensors.h"
 
 #include <algorithm>
-#include <charconv>
 #include <cstddef>
+#include <optional>
 #include <set>
 #include <span>
 #include <string_view>
-#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -20,21 +19,15 @@ namespace {
 
 // The layers that the file holds, from its tensors' names. Errors: a gap.
 absl::StatusOr<int64_t> CountLayers(const TensorSource& source, const Family& family) {
-  const std::string prefix(family.ShortName(family.layer_prefix));
   std::set<int64_t> layers;
   for (const TensorInfo& tensor : source.tensors()) {
-    const std::string_view name = family.ShortName(tensor.name);
-    if (!name.starts_with(prefix)) continue;
-    const char* begin = name.data() + prefix.size();
-    const char* end = name.data() + name.size();
-    int64_t layer = 0;
-    const auto [stop, error] = std::from_chars(begin, end, layer);
-    if (error == std::errc() && stop != end && *stop == '.' && layer >= 0) layers.insert(layer);
+    if (const std::optional<int64_t> layer = family.LayerOf(tensor.name)) layers.insert(*layer);
   }
   const auto count = static_cast<int64_t>(layers.size());
   if (count > 0 && *layers.rbegin() != count - 1) {
     int64_t missing = 0;
     while (layers.count(missing) != 0) ++missing;
+    const std::string prefix(family.ShortName(family.layer_prefix));
     return ModelFileError(absl::StrCat(source.path(), ": has tensors of ", prefix, *layers.rbegin(),
                                        " but none of ", prefix, missing));
   }

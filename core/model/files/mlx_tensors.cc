@@ -1,11 +1,9 @@
 #include "core/model/files/mlx_tensors.h"
 
 #include <algorithm>
-#include <charconv>
 #include <cstddef>
 #include <optional>
 #include <string_view>
-#include <system_error>
 
 #include "core/model/weights/tensor_roles.h"
 
@@ -55,26 +53,17 @@ bool HasRole(const ModelSpec& spec, TensorRole role, int layer) {
          (!IsOfExpert(role) || CopiesOf(role, spec, layer) > 0);
 }
 
-// "model.layers." of "model.layers.3.mlp...": 3.
-std::optional<int> MlxLayerOf(std::string_view name, std::string_view prefix, int n_layers) {
-  if (!name.starts_with(prefix)) return std::nullopt;
-  int layer = 0;
-  const char* const end = name.data() + name.size();
-  const auto [stop, error] = std::from_chars(name.data() + prefix.size(), end, layer);
-  if (error != std::errc() || stop == end || *stop != '.') return std::nullopt;
-  return layer >= 0 && layer < n_layers ? std::optional(layer) : std::nullopt;
-}
-
 }  // namespace
 
 MlxTensors::MlxTensors(const TensorSource& source, const Family& family, const ModelSpec& spec) {
-  const std::string_view prefix = family.ShortName(family.layer_prefix);
   for (const TensorInfo& tensor : source.tensors()) {
     const std::optional<TensorRole> role = MlxRoleOf(tensor.name);
     if (!role) continue;
-    const auto layer = MlxLayerOf(family.ShortName(tensor.name), prefix, spec.shape.n_layers);
-    if (!layer || !HasRole(spec, *role, *layer)) continue;
-    all_.insert({{*layer, *role}, &tensor});
+    const std::optional<int64_t> found = family.LayerOf(tensor.name);
+    if (!found || *found >= spec.shape.n_layers) continue;
+    const auto layer = static_cast<int>(*found);
+    if (!HasRole(spec, *role, layer)) continue;
+    all_.insert({{layer, *role}, &tensor});
     has_experts_ = has_experts_ || IsOfExpert(*role);
   }
 }

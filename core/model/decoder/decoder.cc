@@ -161,12 +161,16 @@ TensorView<float, 2> Decoder::Rows(std::vector<float>& buffer, int64_t width) {
   return {At(buffer, width), {n_rows_, width}};
 }
 
-std::span<const int32_t> Decoder::Listed(const StepSequence& sequence, size_t* n_listed) {
-  if (sequence.adapters == 0) return sequence.tokens;
-  const std::span<int32_t> listed = std::span(listed_).subspan(*n_listed, sequence.tokens.size());
-  *n_listed += listed.size();
-  ListIds(sequence.tokens, sequence.adapters, spec_.shape.vocab_size, listed);
-  return listed;
+void Decoder::ListTokens(const StepBatch& batch) {
+  listed_.resize(row_pos_.size());
+  for (size_t i = 0; i < rows_.size(); ++i) {
+    const StepSequence& sequence = batch.sequences[i];
+    if (sequence.adapters == 0) continue;
+    const auto listed =
+        std::span(listed_).subspan(static_cast<size_t>(rows_[i].row_begin), sequence.tokens.size());
+    ListIds(sequence.tokens, sequence.adapters, spec_.shape.vocab_size, listed);
+    rows_[i].tokens = listed;
+  }
 }
 
 void Decoder::Begin(const StepBatch& batch) {
@@ -176,16 +180,13 @@ void Decoder::Begin(const StepBatch& batch) {
   row_sets_.clear();
   n_logit_rows_ = 0;
   int64_t last_pos = 0;
-  size_t n_listed = 0;
-  for (const StepSequence& sequence : batch.sequences) n_listed += sequence.tokens.size();
-  listed_.resize(std::exchange(n_listed, 0));
   for (const StepSequence& sequence : batch.sequences) {
     const auto n_tokens = static_cast<int64_t>(sequence.tokens.size());
     rows_.push_back({.sequence = sequence.sequence,
                      .start_pos = sequence.start_pos,
                      .n_tokens = n_tokens,
                      .row_begin = static_cast<int64_t>(row_pos_.size()),
-                     .tokens = Listed(sequence, &n_listed)});
+                     .tokens = sequence.tokens});
     if (slots_) {
       const KvView held = parts_.cache->View(0, sequence.sequence, sequence.start_pos);
       rows_.back().gone = held.gone;
@@ -201,6 +202,7 @@ void Decoder::Begin(const StepBatch& batch) {
     for (const StepSequence& sequence : batch.sequences) {
       row_sets_.insert(row_sets_.end(), sequence.tokens.size(), sequence.adapters);
     }
+    ListTokens(batch);
   }
   act_.Grow(SizesOfStep(
       spec_, ranks_, input_rows_,

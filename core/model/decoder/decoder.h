@@ -111,10 +111,10 @@ class Decoder final : public LanguageModel {
   absl::Status RunPieces(const StepBatch& batch, int first, int64_t n_pieces);
   // What all rows of the step go through together, pieces or not.
   absl::Status Together(absl::FunctionRef<absl::Status()> all);
-  // A sequence's tokens as the cache lists them; of listed_, n_listed are used.
-  std::span<const int32_t> Listed(const StepSequence& sequence, size_t* n_listed);
   // Lays the batch out in rows and grows the buffers.
   void Begin(const StepBatch& batch);
+  // Gives rows_ the tokens of sequences with adapters of their own as the cache lists them.
+  void ListTokens(const StepBatch& batch);
   void Embed(const StepBatch& batch);  // tokens, and learned positions, into hidden_
   // What the layers get of the tokens beside the stream, where the model has it.
   absl::Status MakeLayerInputs(const StepBatch& batch);
@@ -290,7 +290,7 @@ class Decoder final : public LanguageModel {
   std::vector<SequenceRows> rows_;  // [n_sequences]
   std::vector<int64_t> row_pos_;    // [n_rows]
   std::vector<int32_t> row_sets_;   // [n_rows] of adapters; empty: all rows have the first
-  std::vector<int32_t> listed_;     // room for the step's tokens as the cache lists them
+  std::vector<int32_t> listed_;     // [n_rows], of ListTokens
   std::vector<KvView> views_;       // [n_sequences]
   Activations act_;
   LowRankInputs low_rank_;

@@ -6,6 +6,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
+#include "core/model/families/family_names.h"
 #include "core/model/weights/tensor_roles.h"
 
 namespace ng {

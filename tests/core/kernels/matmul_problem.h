@@ -176,8 +176,9 @@ inline std::vector<float> Chain(const Problem& p, IsaLevel level, bool with_bias
   for (int64_t r = 0; r < p.rows; ++r) {
     for (int64_t c = 0; c < p.n; ++c) {
       float& sum = out[r * p.n + c];
-      if (input == InputType::kF32)
+      if (input == InputType::kF32) {
         sum = IsGrid(p.type) ? CodeChain(p, r, c) : MulAddChain(p, r, c);
+      }
       if (IsBytes(input)) sum = GroupChain(p, prepared, r, c);
       if (with_bias) sum += p.bias[c];
     }

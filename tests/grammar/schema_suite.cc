@@ -57,7 +57,8 @@ constexpr const char* kDraft7 = "http://json-schema.org/draft-07/schema#";
 absl::StatusOr<ng::grammar::Program> Compile(const Json& group) {
   if (group.contains("regex")) return ng::grammar::CompileRegex(group["regex"].get<std::string>());
   if (group.contains("gbnf")) return ng::grammar::CompileGbnf(group["gbnf"].get<std::string>());
-  return ng::grammar::CompileSchema(group["schema"].dump(), {.assert_formats = false});
+  return ng::grammar::CompileSchema(group["schema"].dump(),
+                                    {.spelling = {.assert_formats = false}});
 }
 
 void JudgeGroup(const std::string& file, Json group, bool draft7, Figures& figures) {

@@ -58,25 +58,54 @@ class GbnfParser {
   GbnfParser(const GbnfParser&) = delete;
   GbnfParser& operator=(const GbnfParser&) = delete;
 
-  // The number of the rule root.
-  absl::StatusOr<int32_t> Whole() {
+  // The rules; the number of the rule root.
+  absl::StatusOr<int32_t> Rules() {
     for (Blanks(true); !text_.AtEnd(); Blanks(true)) OneRule();
     NG_RETURN_IF_ERROR(text_.status());
     NG_RETURN_IF_ERROR(json_status_);
-    AddFreeTokens();
-    for (const auto& [name, rule] : rules_) {
-      if (net_.rules()[static_cast<size_t>(rule)].part.in >= 0) continue;
-      return UsageError(absl::StrCat("names the rule '", name, "', which is not defined"));
-    }
+    NG_RETURN_IF_ERROR(AllAreDefined());
     const auto root = rules_.find("root");
     if (root == rules_.end()) return UsageError("has no rule root");
     return root->second;
+  }
+  // A new rule: these items, and then `root`.
+  absl::StatusOr<int32_t> Before(std::string_view items, int32_t root) {
+    text_ = TextReader(items);
+    Blanks(true);
+    const Part part = Choice(0);
+    Blanks(true);
+    if (!text_.AtEnd()) text_.Fail("has something that begins nothing");
+    NG_RETURN_IF_ERROR(Annotate(text_.status(), kBeforeOption));
+    NG_RETURN_IF_ERROR(Annotate(json_status_, kBeforeOption));
+    NG_RETURN_IF_ERROR(Annotate(AllAreDefined(), kBeforeOption));
+    const int32_t whole = net_.NewRule("before");
+    net_.SetRule(whole, net_.Then(part, net_.Calling(root)));
+    return whole;
+  }
+  // Behind all that: a text before a beginning may hold each token that the grammar names.
+  void AddFreeTokens() {
+    for (const FreeTokens& free : free_tokens_) {
+      for (const int32_t state : free.states) {
+        for (const int32_t id : tokens_) {
+          if (std::ranges::binary_search(free.but, std::pair(state, id))) continue;
+          net_.Token(state, free.restart, id);
+        }
+      }
+    }
   }
   // Whether there are rules of schemas among those of the grammar.
   bool has_json() const { return has_json_; }
   std::vector<std::string> TakeNotes() { return std::move(notes_); }
 
  private:
+  absl::Status AllAreDefined() const {
+    for (const auto& [name, rule] : rules_) {
+      if (net_.rules()[static_cast<size_t>(rule)].part.in >= 0) continue;
+      return UsageError(absl::StrCat("names the rule '", name, "', which is not defined"));
+    }
+    return absl::OkStatus();
+  }
+
   // Within brackets a rule goes on over lines, and so it does behind ::= and |.
   void Blanks(bool lines) {
     while (!text_.AtEnd()) {
@@ -238,18 +267,6 @@ class GbnfParser {
     return whole;
   }
 
-  // A text before a beginning may hold each token that the grammar names.
-  void AddFreeTokens() {
-    for (const FreeTokens& free : free_tokens_) {
-      for (const int32_t state : free.states) {
-        for (const int32_t id : tokens_) {
-          if (std::ranges::binary_search(free.but, std::pair(state, id))) continue;
-          net_.Token(state, free.restart, id);
-        }
-      }
-    }
-  }
-
   Part Literal() {
     std::string literal;
     while (!text_.AtEnd() && !text_.Sees("\"")) {
@@ -310,12 +327,23 @@ class GbnfParser {
 
 }  // namespace
 
-absl::StatusOr<Program> CompileGbnf(std::string_view text, const std::atomic<bool>* stop,
-                                    const SchemaSpelling& spelling) {
-  Budget budget(stop);
+absl::StatusOr<int32_t> AddBefore(std::string_view before, int32_t root, Net& net) {
+  if (before.empty()) return root;
+  GbnfParser parser("", {}, net);
+  NG_ASSIGN_OR_RETURN(const int32_t whole, parser.Before(before, root));
+  parser.AddFreeTokens();
+  return whole;
+}
+
+absl::StatusOr<Program> CompileGbnf(std::string_view text, const CompileSettings& settings) {
+  Budget budget(settings.stop);
   Net net(budget);
-  GbnfParser parser(text, spelling, net);
-  NG_ASSIGN_OR_RETURN(int32_t root, parser.Whole());
+  GbnfParser parser(text, settings.spelling, net);
+  NG_ASSIGN_OR_RETURN(int32_t root, parser.Rules());
+  if (!settings.before.empty()) {
+    NG_ASSIGN_OR_RETURN(root, parser.Before(settings.before, root));
+  }
+  parser.AddFreeTokens();
   // Rules of schemas are of a size already.
   if (!parser.has_json()) root = InlineRules(net, root);
   NG_ASSIGN_OR_RETURN(Program program, Program::Make(net, root));
@@ -323,12 +351,11 @@ absl::StatusOr<Program> CompileGbnf(std::string_view text, const std::atomic<boo
   return program;
 }
 
-absl::StatusOr<Program> CompileGbnfOption(std::string_view value, const SchemaSpelling& spelling,
-                                          const std::atomic<bool>* stop) {
+absl::StatusOr<Program> CompileGbnfOption(std::string_view value, const CompileSettings& settings) {
   const bool is_text = value.find("::=") != value.npos;
-  if (is_text) return CompileGbnf(value, stop, spelling);
+  if (is_text) return CompileGbnf(value, settings);
   NG_ASSIGN_OR_RETURN(const std::string text, ReadOptionFile(value));
-  absl::StatusOr<Program> program = CompileGbnf(text, stop, spelling);
+  absl::StatusOr<Program> program = CompileGbnf(text, settings);
   return program.ok() ? std::move(program)
                       : Annotate(program.status(), absl::StrCat("'", std::string(value), "' "));
 }

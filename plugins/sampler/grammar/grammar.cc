@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/memory/memory.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "plugins/sampler/grammar/compile.h"
@@ -164,13 +165,17 @@ absl::StatusOr<grammar::Program> CompileGrammar(const GrammarSource& source) {
         " of sampler.grammar.json_schema, .regex and .gbnf are set, must be exactly one"));
   }
   const char* option = schema ? "json_schema" : regex ? "regex" : "gbnf";
+  const grammar::CompileSettings settings = {
+      .spelling = {source.assert_formats, source.compact},
+      .before = source.before,
+      .stop = source.stop,
+  };
   absl::StatusOr<grammar::Program> program =
-      schema  ? grammar::CompileSchemaOption(source.json_schema,
-                                             {source.assert_formats, source.compact}, source.stop)
-      : regex ? grammar::CompileRegex(source.regex, source.stop)
-              : grammar::CompileGbnfOption(source.gbnf, {source.assert_formats, source.compact},
-                                           source.stop);
+      schema  ? grammar::CompileSchemaOption(source.json_schema, settings)
+      : regex ? grammar::CompileRegex(source.regex, settings)
+              : grammar::CompileGbnfOption(source.gbnf, settings);
   if (program.ok()) return program;
+  if (absl::StartsWith(program.status().message(), grammar::kBeforeOption)) return program;
   return Annotate(program.status(), absl::StrCat("sampler.grammar.", option, ": "));
 }
 

@@ -29,7 +29,8 @@ namespace ng {
 struct GrammarSource {
   std::string_view json_schema = {};  // the schema itself, or the name of a file with it
   std::string_view regex = {};
-  std::string_view gbnf = {};  // the rules themselves, or the name of a file with them
+  std::string_view gbnf = {};    // the rules themselves, or the name of a file with them
+  std::string_view before = {};  // items of GBNF: what comes before all that; empty: nothing
   bool assert_formats = true;
   bool compact = false;                     // no whitespace between the parts of JSON
   const std::atomic<bool>* stop = nullptr;  // PluginContext's

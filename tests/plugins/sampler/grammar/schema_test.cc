@@ -256,7 +256,7 @@ TEST(GrammarSchema, MultiplesOfDecimals) {
 
 TEST(GrammarSchema, CompactHasNothingBetweenItsParts) {
   constexpr char kSchema[] = R"({"type":"object","properties":{"a":{"type":"array"}}})";
-  const auto compact = grammar::CompileSchema(kSchema, {.compact = true});
+  const auto compact = grammar::CompileSchema(kSchema, {.spelling = {.compact = true}});
   EXPECT_EQ(Standing(compact, "{\"a\":[1,2]}"), "matches and ends");
   EXPECT_EQ(Standing(compact, "{\"a\": "), "no");
   EXPECT_EQ(OfSchema(kSchema, "{\"a\": [1, 2]}"), "matches and ends");

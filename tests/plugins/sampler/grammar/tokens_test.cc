@@ -16,6 +16,7 @@ using ::testing::AllOf;
 using ::testing::Contains;
 using ::testing::HasSubstr;
 using ::testing::Not;
+using ::testing::StartsWith;
 
 // A stage in one sequence.
 class StageRun {
@@ -54,6 +55,41 @@ class StageRun {
   CandidateStorage storage_;
   std::vector<float> logits_;
 };
+
+TEST(GrammarBefore, StandsBeforeEachLanguage) {
+  const grammar::CompileSettings thinks = {.before =
+                                               "(\"<think>\" %until(\"</think>\": ))? [ \\n]{0,2}"};
+  for (const auto& program :
+       {grammar::CompileRegex("[0-9]{2}", thinks), grammar::CompileGbnf("root ::= \"12\"", thinks),
+        grammar::CompileSchema("{\"const\": 12}", thinks)}) {
+    EXPECT_EQ(Standing(program, "12"), "matches and ends");
+    EXPECT_EQ(Standing(program, "<think>12, or 13?</think>\n\n12"), "matches and ends");
+    EXPECT_EQ(Standing(program, "<think></think>12"), "matches and ends");
+    EXPECT_EQ(Standing(program, "<think>12"), "begins");
+    EXPECT_EQ(Standing(program, "well, 12"), "no");
+    EXPECT_EQ(Standing(program, "<think></think> so"), "no");
+  }
+  // A rule of the grammar may be named before it.
+  EXPECT_EQ(Standing(grammar::CompileGbnf("root ::= a\na ::= \"x\"", {.before = "a a"}), "xxx"),
+            "matches and ends");
+}
+
+TEST(GrammarBefore, IsReadAsItemsOfARule) {
+  const auto error = [](const char* before, const GrammarSource& of) {
+    GrammarSource source = of;
+    source.before = before;
+    return std::string(CompileGrammar(source).status().message());
+  };
+  for (const GrammarSource& source :
+       {GrammarSource{.json_schema = "{}"}, GrammarSource{.regex = "a"},
+        GrammarSource{.gbnf = "root ::= \"a\""}}) {
+    EXPECT_THAT(error("\"a", source), StartsWith("sampler.grammar.before: "));
+    EXPECT_EQ(error("none", source),
+              "sampler.grammar.before: names the rule 'none', which is not defined");
+    EXPECT_THAT(error("a ::= \"b\"", source), StartsWith("sampler.grammar.before: "));
+  }
+  EXPECT_THAT(error("", {}), StartsWith("sampler.grammar: 0 of"));
+}
 
 TEST(GrammarTokens, OnlyTheTokenItselfIsMeant) {
   const GrammarVocabulary vocabulary;

@@ -72,7 +72,8 @@ std::optional<ApiError> AddReaders(const ConversationFields& conversation, const
                                    AnswerPlan* plan) {
   Conversation read = ConversationOf(conversation);
   // Such an answer is JSON from its first token on, whatever the prompt has begun.
-  if (plan->fields.sampling.form.option == "json_schema") read.asks = false;
+  const FormSetting& form = plan->fields.sampling.form;
+  if (form.option == "json_schema" && form.before.empty()) read.asks = false;
   for (size_t i = 0; i < plan->n_choices(); ++i) {
     auto reader = parts.engine.ReadAnswer(read);
     if (!reader.ok()) return ConversationError(reader.status(), parts);
@@ -213,19 +214,19 @@ Parsed<AnswerPlan> PlannedChat(AnswerKind kind, Request request, const PlanParts
   plan.goes_on = request.conversation.goes_on;
   Parsed<std::vector<int32_t>> ids = EncodeConversation(request.conversation, parts);
   if (auto* const error = std::get_if<ApiError>(&ids)) return *error;
-  PlannedPrompt& prompt = plan.prompts.emplace_back();
-  prompt.ids = std::get<std::vector<int32_t>>(std::move(ids));
-  if (parts.settings.marks) {
-    prompt.mark = FindMark(request.conversation, prompt.ids, parts.engine);
-  }
+  plan.prompts.emplace_back().ids = std::get<std::vector<int32_t>>(std::move(ids));
   plan.parallel_calls = request.conversation.parallel_calls;
-  auto form = FormOfCalls(request.conversation, plan.fields.sampling.form, parts.engine);
+  auto form = FormOf(request.conversation, plan.fields.sampling.form, parts.engine);
   if (!form.ok()) return ConversationError(form.status(), parts);
   plan.fields.sampling.form = *std::move(form);
   Parsed<AnswerPlan> planned = Planned(std::move(plan), parts);
   auto* const made = std::get_if<AnswerPlan>(&planned);
   if (made == nullptr) return planned;
   if (auto error = AddReaders(request.conversation, parts, made)) return *error;
+  if (parts.settings.marks) {
+    PlannedPrompt& prompt = made->prompts.front();
+    prompt.mark = FindMark(request.conversation, prompt.ids, parts.engine);
+  }
   return planned;
 }
 

@@ -32,6 +32,7 @@ struct FormSetting {
   std::string field;
   std::string_view option;  // json_schema, regex or gbnf; empty: any text
   std::string value;
+  std::string before = {};  // the thoughts that come before it: items of GBNF; empty: none
 };
 
 // The field of a form that holds calls of tools, before which there may be thoughts.

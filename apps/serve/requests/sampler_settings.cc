@@ -121,6 +121,7 @@ void SetForm(const FormSetting& form, ChainSettings* settings) {
     settings->Set(absl::StrCat("grammar.", std::string(option)),
                   option == form.option ? form.value : "", form.field);
   }
+  settings->Set("grammar.before", form.before, form.field);
 }
 
 }  // namespace
@@ -134,7 +135,8 @@ SamplerSettings SettingsOf(const SamplingFields& fields, const Config& config,
   if (fields.seed) settings.Set("seed", absl::StrCat(*fields.seed), "seed");
   if (fields.temperature) SetTemperature(*fields.temperature, &settings);
   std::vector<StageSetting> stages = fields.stages;
-  if (!fields.form.option.empty() && fields.form.field != kCallForm) {
+  const FormSetting& form = fields.form;
+  if (!form.option.empty() && form.field != kCallForm && form.before.empty()) {
     // Such an answer has its form from its first token on: there are no thoughts to close.
     settings.Remove(kThoughts);
     std::erase_if(stages, [](const StageSetting& one) { return one.stage == kThoughts; });

@@ -116,6 +116,9 @@ class ChatTemplate {
   // so.
   virtual absl::StatusOr<std::string> CallGrammar(const Conversation& conversation,
                                                   const CallChoice& choice) const = 0;
+  // The thoughts that the answer to a conversation may have before a form that it is held to, for
+  // sampler.grammar.before: items of GBNF; empty: none. Errors: those of Render.
+  virtual absl::StatusOr<std::string> ThoughtsGrammar(const Conversation& conversation) const = 0;
   // What was learned of calls and thoughts, for people: JSON text. Errors: UsageError where calls
   // cannot be read.
   virtual absl::StatusOr<std::string> DescribeCalls() const = 0;

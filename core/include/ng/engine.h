@@ -154,6 +154,8 @@ class Engine {
   // As ChatTemplate::CallGrammar.
   absl::StatusOr<std::string> CallGrammar(const Conversation& conversation,
                                           const CallChoice& choice) const;
+  // As ChatTemplate::ThoughtsGrammar.
+  absl::StatusOr<std::string> ThoughtsGrammar(const Conversation& conversation) const;
   // The date that the chat template writes into a conversation, "2026-11-22"; empty where it writes
   // none. Without run.date it is another one every day.
   const std::string& template_date() const;

@@ -118,6 +118,14 @@ absl::StatusOr<std::string> Engine::CallGrammar(const Conversation& conversation
   });
 }
 
+absl::StatusOr<std::string> Engine::ThoughtsGrammar(const Conversation& conversation) const {
+  return GuardedReading([&]() -> absl::StatusOr<std::string> {
+    const Assembly& assembly = *state_->assembly;
+    if (assembly.chat == nullptr) return NoChatTemplate(assembly);
+    return assembly.chat->ThoughtsGrammar(conversation);
+  });
+}
+
 const std::string& Engine::template_date() const {
   static const std::string none;
   return state_->assembly->chat == nullptr ? none : state_->assembly->chat->date();

@@ -280,6 +280,12 @@ class JinjaChat final : public ChatTemplate {
     return calls::CallGrammar(learned.format, tools, choice, thinks);
   }
 
+  absl::StatusOr<std::string> ThoughtsGrammar(const Conversation& conversation) const override {
+    NG_ASSIGN_OR_RETURN(const Thoughts thoughts, ThoughtsOf(conversation));
+    if (thoughts == Thoughts::kClosed || !conversation.asks) return std::string();
+    return calls::ThoughtsGrammar(LearnedCalls().format, thoughts == Thoughts::kBegun);
+  }
+
   absl::StatusOr<std::string> DescribeCalls() const override {
     const calls::Learned& learned = LearnedCalls();
     NG_RETURN_IF_ERROR(Readable(learned));
@@ -335,9 +341,9 @@ class JinjaChat final : public ChatTemplate {
     return ParseList(text, "tools");
   }
 
-  // Whether the answer to a conversation begins within thoughts: where a prompt ends with what the
-  // template says of itself, that may begin them.
-  absl::StatusOr<bool> AnswerThinks(const Conversation& conversation) const {
+  // What a prompt says of thoughts where it ends: with what the template says of itself.
+  enum class Thoughts { kOpen, kBegun, kClosed };
+  absl::StatusOr<Thoughts> ThoughtsOf(const Conversation& conversation) const {
     Conversation ended = conversation;
     ended.goes_on = false;
     NG_ASSIGN_OR_RETURN(const Rendering rendered, RenderedOf(ended));
@@ -345,10 +351,17 @@ class JinjaChat final : public ChatTemplate {
     const calls::CallFormat& format = LearnedCalls().format;
     const size_t said = text.origins().find_last_of(static_cast<char>(jinja::Origin::kData));
     const calls::Symbols end = SymbolsOf(text.Slice(said == std::string::npos ? 0 : said + 1));
-    const calls::Symbols& begin = format.reasoning_begin;
-    const size_t begins = begin.empty() ? calls::Symbols::npos : end.rfind(begin);
-    return begins != calls::Symbols::npos &&
-           end.find(format.reasoning_end, begins) == calls::Symbols::npos;
+    constexpr size_t kNowhere = calls::Symbols::npos;
+    if (format.reasoning_begin.empty()) return Thoughts::kOpen;
+    const size_t begins = end.rfind(format.reasoning_begin);
+    // Some templates write only what ends them.
+    const size_t ends = end.find(format.reasoning_end, begins == kNowhere ? 0 : begins);
+    if (ends != kNowhere) return Thoughts::kClosed;
+    return begins == kNowhere ? Thoughts::kOpen : Thoughts::kBegun;
+  }
+  absl::StatusOr<bool> AnswerThinks(const Conversation& conversation) const {
+    NG_ASSIGN_OR_RETURN(const Thoughts thoughts, ThoughtsOf(conversation));
+    return thoughts == Thoughts::kBegun;
   }
 
   // A text with the tokens that the template wrote in it.

@@ -160,20 +160,55 @@ TEST_F(ServedThoughts, AreClosedBeforeACallThatMustCome) {
   ExpectClosed(choice["token_ids"], kBudget);
   ASSERT_TRUE(choice["message"].contains("tool_calls")) << choice;
   EXPECT_EQ(choice["message"]["tool_calls"][0]["function"]["name"], "look");
-  // What has its form from the first token on has no thoughts to close.
-  Json form = Asked();
-  form["thinking_budget"] = 1;
-  form["grammar"] = "root ::= \"none at all\"";
-  EXPECT_EQ(thinker_.Ask("/v1/chat/completions", form).status, 200);
-  form.erase("grammar");
-  form["response_format"] = {{"type", "json_schema"},
-                             {"json_schema", {{"name", "x"}, {"schema", {{"enum", {"a", 5}}}}}}};
-  const Json held = thinker_.Post("/v1/chat/completions", form)["choices"][0]["message"];
-  EXPECT_TRUE(held["content"] == "\"a\"" || held["content"] == "5") << held;
-  EXPECT_FALSE(held.contains("reasoning_content"));
   // A model that marks no thoughts has none.
   Json plain = {{"prompt", "ask"}, {"max_tokens", 3}, {"thinking_budget", 0}};
   EXPECT_EQ(Server().Ask("/v1/completions", plain).status, 200);
+}
+
+// A form holds an answer from its first token on, unless the request itself asks for thoughts.
+TEST_F(ServedThoughts, ComeBeforeAFormWhereTheyAreAskedFor) {
+  const auto message_of = [&](Json body) {
+    const Json choice = thinker_.Post("/v1/chat/completions", body)["choices"][0];
+    EXPECT_EQ(choice["finish_reason"], "stop") << choice;
+    return choice["message"];
+  };
+  Json schema = Asked();
+  schema["response_format"] = {{"type", "json_schema"},
+                               {"json_schema", {{"name", "x"}, {"schema", {{"enum", {"a", 5}}}}}}};
+  for (const Json& said : {Json(), Json({{"reasoning_effort", "none"}}),
+                           Json({{"thinking_budget", 0}}), Json({{"enable_thinking", false}})}) {
+    Json body = schema;
+    if (!said.is_null()) body.update(said);
+    const Json message = message_of(body);
+    EXPECT_TRUE(message["content"] == "\"a\"" || message["content"] == "5") << message;
+    EXPECT_FALSE(message.contains("reasoning_content")) << message;
+  }
+  Json rules = Asked();
+  rules["guided_regex"] = "none at all";
+  for (const Json& form : {schema, rules}) {
+    const auto is_held = [&](const Json& message) {
+      const Json& content = message["content"];
+      return form == rules ? content == "none at all" : content == "\"a\"" || content == "5";
+    };
+    Json thinks = form;
+    thinks["thinking_budget"] = kBudget;
+    const Json message = message_of(thinks);
+    EXPECT_TRUE(is_held(message)) << message;
+    EXPECT_NE(message.value("reasoning_content", ""), "") << message;
+    // Asked for without a budget, they go on as long as the model thinks.
+    Json on = form;
+    on["reasoning_effort"] = "high";
+    const Json choice = thinker_.Post("/v1/chat/completions", on)["choices"][0];
+    EXPECT_EQ(choice["finish_reason"], "length");
+    EXPECT_NE(choice["message"].value("reasoning_content", ""), "") << choice;
+  }
+  // A grammar says all of the answer, thoughts that it writes itself too.
+  Json grammar = Asked();
+  grammar["thinking_budget"] = kBudget;
+  grammar["grammar"] = "root ::= \"hm</think>well\"";
+  const Json said = message_of(grammar);
+  EXPECT_EQ(said["reasoning_content"], "hm");
+  EXPECT_EQ(said["content"], "well");
 }
 
 }  // namespace

@@ -16,6 +16,13 @@ bool IsStrict(const Json& tool) {
   return function.is_object() && function.contains("strict") && function["strict"] == true;
 }
 
+// Whether the request itself says that the model is to think.
+bool AsksToThink(const Json& variables) {
+  return variables.value("enable_thinking", Json()) == true ||
+         variables.value("thinking", Json()) == true ||
+         variables.value("thinking_budget", Json(0)) > Json(0);
+}
+
 }  // namespace
 
 Conversation ConversationOf(const ConversationFields& fields) {
@@ -26,16 +33,23 @@ Conversation ConversationOf(const ConversationFields& fields) {
           .goes_on = fields.goes_on};
 }
 
-absl::StatusOr<FormSetting> FormOfCalls(const ConversationFields& conversation,
-                                        const FormSetting& form, const Engine& engine) {
-  if (conversation.tools.empty()) return form;
+absl::StatusOr<FormSetting> FormOf(const ConversationFields& conversation, const FormSetting& form,
+                                   const Engine& engine) {
   const ToolChoice& choice = conversation.choice;
-  const bool must = choice.mode == ToolChoice::Mode::kRequired;
+  const bool must = !conversation.tools.empty() && choice.mode == ToolChoice::Mode::kRequired;
   if (!form.option.empty()) {
-    if (!must) return form;
-    return UsageError(absl::StrCat("tool_choice: asks for a call, and ", form.field,
-                                   " for another answer; leave one of these out"));
+    if (must) {
+      return UsageError(absl::StrCat("tool_choice: asks for a call, and ", form.field,
+                                     " for another answer; leave one of these out"));
+    }
+    FormSetting behind = form;
+    // A grammar says what all of the answer is.
+    if (form.option != "gbnf" && AsksToThink(conversation.variables)) {
+      NG_ASSIGN_OR_RETURN(behind.before, engine.ThoughtsGrammar(ConversationOf(conversation)));
+    }
+    return behind;
   }
+  if (conversation.tools.empty()) return form;
   const Json tools = Json::parse(conversation.tools);
   const bool is_kept = must || !choice.names.empty() || std::ranges::any_of(tools, IsStrict);
   // What the config says of all answers stays where nothing else is asked for.

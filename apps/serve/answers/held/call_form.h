@@ -1,4 +1,5 @@
-// The form of an answer to a conversation with tools: which calls it may have, and whether it must.
+// The form of an answer to a conversation: what the request says of it, behind thoughts that it
+// asks for; or with tools, which calls it may have, and whether it must.
 #ifndef NG_APPS_SERVE_ANSWERS_HELD_CALL_FORM_H_
 #define NG_APPS_SERVE_ANSWERS_HELD_CALL_FORM_H_
 
@@ -12,8 +13,8 @@ Conversation ConversationOf(const ConversationFields& fields);
 // `form` is what the request says itself: that stays, and then no tool can be called. Where nothing
 // must be kept, and the model's calls are of a kind that cannot be, an answer is free. Errors:
 // UsageError that begins with the field, and those of Engine::CallGrammar.
-absl::StatusOr<FormSetting> FormOfCalls(const ConversationFields& conversation,
-                                        const FormSetting& form, const Engine& engine);
+absl::StatusOr<FormSetting> FormOf(const ConversationFields& conversation, const FormSetting& form,
+                                   const Engine& engine);
 
 }  // namespace ng::serve
 

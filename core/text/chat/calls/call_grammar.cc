@@ -22,6 +22,9 @@ using PartKind = HeadPart::Kind;
 constexpr const char* kWritten = " [ ]? ";
 constexpr const char* kTaken = " [ \\t\\r\\n]* ";
 
+// Between thoughts and what is held to a form.
+constexpr const char* kBehindThoughts = "[ \\n]{0,2} ";
+
 std::string Literal(std::string_view text) {
   std::string literal = "\"";
   for (const char c : text) {
@@ -341,8 +344,8 @@ class GrammarWriter {
     Rule("calls", absl::StrCat(Items(TrimLeft(format_.section_begin + format_.call_begin)), "call ",
                                CallEnd(), several_ ? MoreCalls() : "", AllOf(format_.section_end)));
     if (thinks) {
-      Rule("root",
-           absl::StrCat("%until(", Items(Trim(format_.reasoning_end)), ": [ \\n]{0,2} calls)"));
+      Rule("root", absl::StrCat("%until(", Items(Trim(format_.reasoning_end)), ": ",
+                                kBehindThoughts, "calls)"));
     } else {
       Rule("root", "calls");
     }
@@ -451,6 +454,18 @@ class GrammarWriter {
 absl::StatusOr<std::string> CallGrammar(const CallFormat& format, const Json& tools,
                                         const CallChoice& choice, bool thinks) {
   return GrammarWriter(format, tools, choice).Write(choice.must, thinks);
+}
+
+std::string ThoughtsGrammar(const CallFormat& format, bool begun) {
+  if (format.reasoning_begin.empty() || format.reasoning_end.empty()) return {};
+  std::string items = absl::StrCat("%until(", Items(Trim(format.reasoning_end)), ": ) ");
+  if (!begun) items = absl::StrCat("(", Items(Trim(format.reasoning_begin)), items, ")? ");
+  if (format.skipped.empty()) return items + kBehindThoughts;
+  std::vector<std::string> marks;
+  for (const Symbols& skipped : format.skipped) marks.push_back(Items(Trim(skipped)));
+  // One of each: behind thoughts begins another message, and in it the answer.
+  return absl::StrCat(items, "(", absl::StrJoin(marks, " | "), "){0,", marks.size(), "} ",
+                      kBehindThoughts);
 }
 
 Json ThoughtMarks(const CallFormat& format) {

@@ -19,6 +19,10 @@ absl::StatusOr<std::string> CallGrammar(const CallFormat& format,
                                         const nlohmann::ordered_json& tools,
                                         const CallChoice& choice, bool thinks);
 
+// The thoughts that an answer has before a form of its own: items for sampler.grammar.before; empty
+// where the format has no marks for them. `begun`: the prompt has begun them; else the model may.
+std::string ThoughtsGrammar(const CallFormat& format, bool begun);
+
 // The marks of thoughts for the stage `thoughts` (plugins/sampler/thoughts/thoughts.h), without the
 // tokens that close them: what begins them, and what ends them, which a call does too.
 nlohmann::ordered_json ThoughtMarks(const CallFormat& format);

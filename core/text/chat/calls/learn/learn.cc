@@ -160,7 +160,7 @@ void LearnHead(WrittenCall* call, size_t arguments_at, CallFormat* format) {
 void LearnIndex(SymbolsView second, CallFormat* format) {
   std::vector<HeadPart>& head = format->heads.front();
   size_t at = 0;
-  for (size_t i = 0; i < head.size(); ++i) {
+  for (size_t i = 0; i < head.size() && at < second.size(); ++i) {
     if (head[i].kind != HeadPart::Kind::kLiteral) {
       const std::string_view text =
           head[i].kind == HeadPart::Kind::kName ? kProbeNames[1] : kProbeIds[1];
@@ -244,7 +244,9 @@ std::optional<CallFormat> LearnFrom(const Prober& prober, const std::string& key
     size_t begin = LearnObject(&call, prober, &format);
     if (begin == Symbols::npos) {
       const std::optional<Members> members = LearnMembers(prober);
-      if (!members) return std::nullopt;
+      // What is behind a text need not be behind a number.
+      const SymbolsView behind = SymbolsView(call.text).substr(call.value_end);
+      if (!members || !behind.starts_with(members->after)) return std::nullopt;
       format.arguments = CallFormat::Arguments::kMembers;
       format.members = *members;
       begin = call.key_at - TrimLeft(members->before).size();
@@ -256,36 +258,53 @@ std::optional<CallFormat> LearnFrom(const Prober& prober, const std::string& key
   return format;
 }
 
-void LearnThoughts(const Prober& prober, CallFormat* format) {
-  constexpr std::string_view kThought = "ngthought";
-  const std::string thought(kThought);
-  for (const bool with_call : {false, true}) {
-    ProbedAnswer answer = {.content = with_call ? "" : "ngcontent", .thoughts = thought};
-    if (with_call) answer.arguments.push_back({{"ngkey", "ngvalue"}});
-    const std::optional<Symbols> turn = prober.Turn(answer);
-    const size_t at = turn ? FindText(*turn, thought) : Symbols::npos;
-    if (at == Symbols::npos) continue;
-    const SymbolsView before = SymbolsView(*turn).substr(0, at);
-    const SymbolsView rest = SymbolsView(*turn).substr(at + thought.size());
-    const Symbols call = format->section_begin + format->call_begin;
-    const size_t end = with_call ? rest.find(TrimLeft(call)) : FindText(rest, "ngcontent");
-    const size_t header = prober.HeaderOf(before);
-    SymbolsView begin = Trim(before.substr(header));
-    if (begin.empty()) {  // the prompt ends within thoughts: their mark is the last one in it
-      begin = TrimRight(before);
-      size_t mark = begin.size();
-      while (mark > 0 && !IsToken(begin[mark - 1]) && begin[mark - 1] != '<' &&
-             begin[mark - 1] != '[') {
-        --mark;
-      }
-      begin = begin.substr(mark == 0 ? 0 : mark - 1);
+// What is around thoughts, before a call or before content.
+std::optional<std::pair<Symbols, Symbols>> AroundThoughts(const Prober& prober,
+                                                          const CallFormat& format,
+                                                          bool with_call) {
+  const std::string thought = "ngthought";
+  ProbedAnswer answer = {.content = with_call ? "" : "ngcontent", .thoughts = thought};
+  if (with_call) answer.arguments.push_back({{"ngkey", "ngvalue"}});
+  const std::optional<Symbols> turn = prober.Turn(answer);
+  const size_t at = turn ? FindText(*turn, thought) : Symbols::npos;
+  if (at == Symbols::npos) return std::nullopt;
+  const SymbolsView before = SymbolsView(*turn).substr(0, at);
+  const SymbolsView rest = SymbolsView(*turn).substr(at + thought.size());
+  const Symbols call = format.section_begin + format.call_begin;
+  const size_t end = with_call ? rest.find(TrimLeft(call)) : FindText(rest, "ngcontent");
+  SymbolsView begin = Trim(before.substr(prober.HeaderOf(before)));
+  if (begin.empty()) {  // the prompt ends within thoughts: their mark is the last one in it
+    begin = TrimRight(before);
+    size_t mark = begin.size();
+    while (mark > 0 && !IsToken(begin[mark - 1]) && begin[mark - 1] != '<' &&
+           begin[mark - 1] != '[') {
+      --mark;
     }
-    if (end == SymbolsView::npos || begin.empty() || Trim(rest.substr(0, end)).empty()) continue;
-    format->reasoning_begin = begin;
-    format->reasoning_end = Trim(rest.substr(0, end));
-    return;
+    begin = begin.substr(mark == 0 ? 0 : mark - 1);
   }
-  std::tie(format->reasoning_begin, format->reasoning_end) = KnownThoughts(prober.probed());
+  if (end == SymbolsView::npos || begin.empty() || Trim(rest.substr(0, end)).empty()) {
+    return std::nullopt;
+  }
+  return std::pair(Symbols(begin), Symbols(rest.substr(0, end)));
+}
+
+void LearnThoughts(const Prober& prober, CallFormat* format) {
+  auto around = AroundThoughts(prober, *format, /*with_call=*/false);
+  const auto before_call = AroundThoughts(prober, *format, /*with_call=*/true);
+  if (around && before_call) {
+    // Content may have a mark of its own, which no call has.
+    Symbols& end = around->second;
+    const Symbols shared(SharedBeginning(end, before_call->second));
+    if (!Trim(shared).empty() && shared.size() < end.size()) {
+      const SymbolsView own = Trim(SymbolsView(end).substr(shared.size()));
+      if (!own.empty()) format->skipped.emplace_back(own);
+      end = shared;
+    }
+  }
+  if (!around) around = before_call;
+  if (!around) around = KnownThoughts(prober.probed());
+  format->reasoning_begin = around->first;
+  format->reasoning_end = Trim(around->second);
 }
 
 void AddTokens(const ProbedTemplate& probed, CallFormat* format) {

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "core/text/chat/calls/value_reader.h"
 #include "tests/core/text/chat/calls/call_templates.h"
 #include "tests/core/text/chat/calls/read_answer.h"
@@ -151,6 +152,61 @@ TEST(LearnFormat, KnowsWhereAPromptBeginsThoughts) {
   };
   EXPECT_EQ(read(""), (ReadBack{.content = "b", .reasoning = "a"}));
   EXPECT_EQ(read(R"({"quick": true})"), ReadBack{.content = "a</think>b"});
+  // What may come before an answer that is held to a form.
+  const auto before = [](const BoundTemplate& of, const Conversation& conversation) {
+    return of.chat->ThoughtsGrammar(conversation).value();
+  };
+  const auto token = [](const BoundTemplate& of, const char* text) {
+    const auto ids = of.tokenizer->Encode(text, {.parse_special = true}).value();
+    return absl::StrCat("<[", ids.at(0), "]> ");
+  };
+  const std::string end = token(bound, "</think>");
+  const std::string begin = token(plain, "<think>");
+  const std::string thoughts = absl::StrCat("%until(", end, ": ) ");
+  EXPECT_EQ(before(bound, {.messages = kAsk}), thoughts + "[ \\n]{0,2} ");
+  EXPECT_EQ(before(plain, {.messages = kAsk}),
+            absl::StrCat("(", begin, thoughts, ")? [ \\n]{0,2} "));
+  EXPECT_EQ(before(bound, {.messages = kAsk, .variables = R"({"quick": true})"}), "");
+  EXPECT_EQ(before(plain, {.messages = kAsk, .asks = false}), "");
+}
+
+BoundTemplate BindText(const std::string& program) {
+  return BindProgram({.own = TemplateSource{"a test", program}}, {}).value();
+}
+
+// A template in which an answer's content has a mark that no call has, and thoughts go before both.
+TEST(LearnFormat, KnowsAMarkThatContentAloneHas) {
+  const BoundTemplate bound = BindText(
+      "{%- for m in messages -%}{%- if m.role == 'user' -%}{{- '<q>' + m.content -}}{%- else -%}"
+      "{{- '<turn>' -}}"
+      "{%- if m.reasoning_content -%}{{- '<to=self>' + m.reasoning_content + '<next>' -}}{%- endif "
+      "-%}"
+      "{%- if m.content -%}{{- '<to=user>' + m.content + '<next>' -}}{%- endif -%}"
+      "{%- for c in m.tool_calls or [] -%}{{- '<to=tool>' + c.function.name + '\n' -}}"
+      "{{- c.function.arguments|tojson + '<next>' -}}{%- endfor -%}{{- '<end>' -}}"
+      "{%- endif -%}{%- endfor -%}{%- if tools -%}{%- endif -%}"
+      "{%- if add_generation_prompt -%}{{- '<turn>' -}}{%- endif -%}");
+  const auto read = [&](const std::string& answer) {
+    const auto reader = bound.chat->ReadAnswer({.messages = kAsk, .tools = kTools}).value();
+    return ReadText(*bound.tokenizer, answer, *reader);
+  };
+  EXPECT_EQ(read("<to=self>hm<next><to=tool>look\n{\"city\": \"Rome\"}"),
+            (ReadBack{.reasoning = "hm", .calls = {{"look", "{\"city\": \"Rome\"}"}}}));
+  EXPECT_EQ(read("<to=self>hm<next><to=user>well").content, "well");
+}
+
+// Behind a number there is less than behind a text.
+TEST(LearnFormat, TakesNumbersThatEndOtherwise) {
+  const BoundTemplate bound = BindText(
+      "{%- for m in messages -%}{{- '<' + m.role + '>' + (m.content or '') -}}"
+      "{%- for c in m.tool_calls or [] -%}{{- '<call>' + c.function.name + '\\n' -}}"
+      "{%- for k, v in c.function.arguments|items -%}{{- '<key>' + k + '</key>' -}}"
+      "{{- '<text>' + v + '</text>' if v is string else v|tojson -}}"
+      "{%- endfor -%}{%- endfor -%}{%- endfor -%}{%- if tools -%}{%- endif -%}"
+      "{%- if add_generation_prompt -%}{{- '<assistant>' -}}{%- endif -%}");
+  const auto described = bound.chat->DescribeCalls();
+  ASSERT_TRUE(described.ok()) << described.status();
+  EXPECT_EQ(Json::parse(*described)["arguments"]["after_value"], "</text>");
 }
 
 TEST(LearnFormat, SaysWhatAFormatCannotWrite) {

@@ -215,18 +215,25 @@ const CallTemplate& CallTemplateOf(std::string_view name) {
 }
 
 BoundTemplate Bind(const CallTemplate& call_template, bool marks_are_tokens) {
+  std::vector<std::string> marks = {"<|turn|>", "<|end|>", "<think>", "</think>"};
+  if (marks_are_tokens) {
+    marks.insert(marks.end(), call_template.marks.begin(), call_template.marks.end());
+  }
+  const TemplateSource source = {call_template.name,
+                                 absl::StrCat(kBegin, call_template.calls, kEnd)};
+  return BindProgram({.own = source}, marks).value();
+}
+
+absl::StatusOr<BoundTemplate> BindProgram(const TemplateMetadata& program,
+                                          std::span<const std::string> marks) {
   using Json = nlohmann::json;
   Json vocabulary = Json::object();
   for (int byte = 0; byte < 256; ++byte) {
     const char c = static_cast<char>(byte);
     vocabulary[ByteLevelText({&c, 1})] = byte;
   }
-  std::vector<const char*> marks = {"<|turn|>", "<|end|>", "<think>", "</think>"};
-  if (marks_are_tokens) {
-    marks.insert(marks.end(), call_template.marks.begin(), call_template.marks.end());
-  }
   Json added = Json::array();
-  for (const char* const mark : marks) {
+  for (const std::string& mark : marks) {
     added.push_back({{"id", 256 + added.size()},
                      {"content", mark},
                      {"single_word", false},
@@ -249,10 +256,8 @@ BoundTemplate Bind(const CallTemplate& call_template, bool marks_are_tokens) {
   const TempDir dir;
   dir.Write("tokenizer.json", tokenizer.dump());
   BoundTemplate bound;
-  bound.tokenizer = OpenTokenizer(dir.path()).value();
-  const TemplateSource source = {call_template.name,
-                                 absl::StrCat(kBegin, call_template.calls, kEnd)};
-  bound.chat = BindChatTemplate({.own = source}, *bound.tokenizer, {}).value();
+  NG_ASSIGN_OR_RETURN(bound.tokenizer, OpenTokenizer(dir.path()));
+  NG_ASSIGN_OR_RETURN(bound.chat, BindChatTemplate(program, *bound.tokenizer, {}));
   return bound;
 }
 

@@ -8,7 +8,9 @@
 #include <string_view>
 #include <vector>
 
+#include "core/text/chat/template_metadata.h"
 #include "ng/chat_template.h"
+#include "ng/status.h"
 #include "ng/tokenizer.h"
 
 namespace ng::test {
@@ -33,6 +35,9 @@ struct BoundTemplate {
 };
 // `marks_are_tokens`: else those of calls are spelled in bytes.
 BoundTemplate Bind(const CallTemplate& call_template, bool marks_are_tokens = true);
+// Of any template.
+absl::StatusOr<BoundTemplate> BindProgram(const TemplateMetadata& program,
+                                          std::span<const std::string> marks);
 
 }  // namespace ng::test
 

@@ -21,24 +21,20 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "core/base/absl_view.h"
-#include "core/formats/json.h"
 #include "core/text/chat/calls/call_grammar.h"
 #include "core/text/chat/calls/call_parser.h"
 #include "core/text/chat/calls/learn/learn.h"
+#include "core/text/chat/conversation_json.h"
 #include "core/text/chat/named_templates.h"
 #include "core/text/chat/template_marks.h"
 #include "core/text/jinja/template.h"
-#include "ng/json.h"
 #include "ng/memory_reserve.h"
 #include "ng/names.h"
-#include "ng/ordered_json.h"
 
 namespace ng {
 namespace {
 
 using OrderedJson = nlohmann::ordered_json;  // what a template prints keeps its order
-
-constexpr int kJsonDepth = 32;
 
 // The JSON library's destructors allocate, and do not survive that it fails.
 constexpr size_t kReservedBytes = size_t{1} << 20;
@@ -46,123 +42,6 @@ constexpr size_t kReservedBytes = size_t{1} << 20;
 // The roles that are ng's own words, not a user's: templates make special tokens of them.
 constexpr std::string_view kRoles[] = {"system", "developer", "user",   "assistant",
                                        "tool",   "function",  "ipython"};
-
-// Names of one thing; the first that a message has counts.
-constexpr const char* kReasoning[] = {"reasoning_content", "thinking", "reasoning"};
-
-absl::Status AsUsage(const absl::Status& status) {
-  const absl::string_view message = status.message();
-  return UsageError({message.data(), message.size()});
-}
-
-std::string Excerpt(const OrderedJson& value) { return JsonExcerpt(nlohmann::json(value)); }
-
-absl::StatusOr<OrderedJson> ParseList(const std::string& text, const char* name) {
-  const absl::Status valid = CheckJson(text, name, kJsonDepth);
-  if (!valid.ok()) return AsUsage(valid);
-  OrderedJson list = ParseCheckedJson(text);
-  if (list.is_array()) return list;
-  return UsageError(absl::StrCat(name, ": is ", Excerpt(list), ", must be a list"));
-}
-
-// "content": a text, or a list of texts in parts.
-absl::Status CheckContent(const OrderedJson& content, const std::string& where) {
-  if (content.is_string()) return absl::OkStatus();
-  if (!content.is_array()) {
-    return UsageError(absl::StrCat(where, ": \"content\" = ", Excerpt(content),
-                                   ", must be a text or a list of parts"));
-  }
-  for (const OrderedJson& part : content) {
-    const bool is_text = part.is_object() && part.contains("type") && part["type"] == "text" &&
-                         part.contains("text") && part["text"].is_string();
-    if (is_text) continue;
-    return UsageError(absl::StrCat(where, ": a part of \"content\" is ", Excerpt(part),
-                                   ", must be {\"type\": \"text\", \"text\": a text}"));
-  }
-  return absl::OkStatus();
-}
-
-// A message as transformers hands it to a template. `no_content`: for a content that is null beside
-// calls of tools.
-absl::StatusOr<OrderedJson> ReadMessage(const OrderedJson& given, const OrderedJson& no_content,
-                                        const std::string& where) {
-  if (!given.is_object() || !given.contains("role") || !given["role"].is_string()) {
-    return UsageError(
-        absl::StrCat(where, ": is ", Excerpt(given), ", must be {\"role\": a text, ...}"));
-  }
-  // Its keys are different already, so they are not looked for among each other.
-  OrderedJson message = OrderedJson::object();
-  auto& members = message.get_ref<OrderedJson::object_t&>();
-  const auto reasoning = std::ranges::find_if(
-      kReasoning, [&](const char* name) { return given.contains(name) && !given[name].is_null(); });
-  const bool reasons = reasoning != std::end(kReasoning);
-  const bool calls = given.contains("tool_calls") && !given["tool_calls"].is_null();
-  if (reasons) members.emplace_back("thinking", given[*reasoning]);
-  for (const auto& [key, value] : given.items()) {
-    if (value.is_null() && !(key == "content" && calls)) continue;
-    if (reasons && key == "thinking") {
-      members.front().second = value;
-    } else {
-      members.emplace_back(key, value.is_null() ? no_content : value);
-    }
-  }
-  if (reasons && *reasoning != kReasoning[0]) {
-    members.emplace_back(kReasoning[0], given[*reasoning]);
-  }
-  if (given.contains("content") && !given["content"].is_null()) {
-    NG_RETURN_IF_ERROR(CheckContent(given["content"], where));
-  }
-  return message;
-}
-
-// The text that a message ends with; null where there is none.
-std::string* LastText(OrderedJson& message) {
-  if (!message.contains("content")) return nullptr;
-  OrderedJson& content = message["content"];
-  if (content.is_string()) return &content.get_ref<std::string&>();
-  if (!content.is_array() || content.empty()) return nullptr;
-  return &content.back()["text"].get_ref<std::string&>();
-}
-
-// Whether a call has its arguments as JSON text.
-bool HasArgumentText(const OrderedJson& call) {
-  return call.is_object() && call.contains("function") && call["function"].is_object() &&
-         call["function"].contains("arguments") && call["function"]["arguments"].is_string();
-}
-
-// Whether messages tell of such calls.
-bool HasArgumentTexts(const OrderedJson& messages) {
-  return std::ranges::any_of(messages, [](const OrderedJson& message) {
-    const auto calls = message.find("tool_calls");
-    return calls != message.end() && calls->is_array() &&
-           std::ranges::any_of(*calls, HasArgumentText);
-  });
-}
-
-// These arguments as objects; what is none stays.
-void ReadArgumentTexts(OrderedJson* messages) {
-  for (OrderedJson& message : *messages) {
-    if (!message.contains("tool_calls") || !message["tool_calls"].is_array()) continue;
-    for (OrderedJson& call : message["tool_calls"]) {
-      if (!HasArgumentText(call)) continue;
-      OrderedJson& arguments = call["function"]["arguments"];
-      const std::string text = arguments.get<std::string>();
-      if (!CheckJson(text, "", kJsonDepth).ok()) continue;
-      OrderedJson object = ParseCheckedJson(text);
-      if (object.is_object()) arguments = std::move(object);
-    }
-  }
-}
-
-// A value of run.template.<name>.
-absl::StatusOr<OrderedJson> ReadVariable(const std::string& text) {
-  if (CheckJson(text, "", kJsonDepth).ok()) return ParseCheckedJson(text);
-  for (const auto& [python, json] :
-       {std::pair("True", "true"), std::pair("False", "false"), std::pair("None", "null")}) {
-    if (text == python) return UsageError(absl::StrCat("must be spelled ", json));
-  }
-  return OrderedJson(text);
-}
 
 // "2026-11-22" -> its beginning.
 absl::StatusOr<jinja::Moment> ReadDate(const std::string& date) {
@@ -203,14 +82,6 @@ size_t Count(std::string_view text, std::string_view word) {
   size_t n = 0;
   for (size_t at = text.find(word); at != text.npos; at = text.find(word, at + 1)) ++n;
   return n;
-}
-
-// Not by an initializer list: nlohmann's lose memory where there is no more.
-OrderedJson MessageOf(std::string_view role, std::string_view content) {
-  OrderedJson message = OrderedJson::object();
-  message["role"] = role;
-  message["content"] = content;
-  return message;
 }
 
 class JinjaChat final : public ChatTemplate {
@@ -467,12 +338,7 @@ class JinjaChat final : public ChatTemplate {
   // Those of a conversation of its own, over the others.
   absl::Status AddVariables(const std::string& text, OrderedJson* values) const {
     if (text.empty()) return absl::OkStatus();
-    const absl::Status valid = CheckJson(text, "variables", kJsonDepth);
-    if (!valid.ok()) return AsUsage(valid);
-    const OrderedJson given = ParseCheckedJson(text);
-    if (!given.is_object()) {
-      return UsageError(absl::StrCat("variables: is ", Excerpt(given), ", must be an object"));
-    }
+    NG_ASSIGN_OR_RETURN(const OrderedJson given, ParseVariables(text));
     for (const auto& [name, value] : given.items()) {
       if (IsOwn(name)) {
         return UsageError(
@@ -504,13 +370,10 @@ class JinjaChat final : public ChatTemplate {
     OrderedJson values = variables_;
     NG_RETURN_IF_ERROR(AddVariables(conversation.variables, &values));
     values["messages"] = std::move(messages);
-    values["tools"] = nullptr;
     if (!conversation.asks) values["add_generation_prompt"] = false;
-    if (!conversation.tools.empty()) {
-      NG_ASSIGN_OR_RETURN(values["tools"], ParseList(conversation.tools, "tools"));
-      if (!For(values).names().contains("tools")) {
-        return UsageError(absl::StrCat("tools: the chat template ", name_, " takes none"));
-      }
+    NG_ASSIGN_OR_RETURN(values["tools"], ToolsOf(conversation.tools));
+    if (!conversation.tools.empty() && !For(values).names().contains("tools")) {
+      return UsageError(absl::StrCat("tools: the chat template ", name_, " takes none"));
     }
     return values;
   }

@@ -147,6 +147,20 @@ std::vector<AttentionCase> FeatureCases(const AttentionSubject& subject, std::st
              (!c.alibi_slopes.empty() && has(kFeatureAlibi));
     });
   }
+  if (feature == kFeatureAttended) {
+    // More keys than are read at a time; many heads for one; what hides keys; all codecs.
+    cases.assign(5, plain);
+    cases[1].lengths = {subject.settings.quick ? 290 : 530, 49};
+    cases[2].n_heads = 7;
+    cases[2].n_kv_heads = 1;
+    cases[2].sinks = {-1.5F, 0.0F, 3.0F, 1.0F, 0.5F, 2.0F, 4.0F};
+    cases[3].window = 37;
+    cases[3].lengths = {300};
+    cases[4].slots = true;
+    cases[4].lengths = {400, 49};
+    const std::vector<AttentionCase> codecs = CodecCases(subject);
+    cases.insert(cases.end(), codecs.begin(), codecs.end());
+  }
   return Seeded(std::move(cases), subject.settings.seed, 100);
 }
 

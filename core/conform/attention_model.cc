@@ -76,7 +76,7 @@ AttentionResult ModelAttention(const AttentionCase& c, const std::vector<Sequenc
   const auto v_dim = static_cast<size_t>(c.v_width());
   for (size_t s = 0; s < stored.size(); ++s) {
     std::vector<float> out;
-    std::vector<double> attended(static_cast<size_t>(c.lengths[s]));
+    std::vector<double> attended(static_cast<size_t>(c.n_kv_heads * c.lengths[s]));
     for (int64_t row = 0; row < c.lengths[s] * c.n_heads; ++row) {
       const int head = static_cast<int>(row % c.n_heads);
       const int kv_head = head / (c.n_heads / c.n_kv_heads);
@@ -87,7 +87,7 @@ AttentionResult ModelAttention(const AttentionCase& c, const std::vector<Sequenc
             stored[s].v.data() +
             (j * static_cast<size_t>(c.n_kv_heads) + static_cast<size_t>(kv_head)) * v_dim;
         for (size_t d = 0; d < v_dim; ++d) sum[d] += w[j] * v[d];
-        attended[j] += w[j];
+        attended[static_cast<size_t>(kv_head * c.lengths[s]) + j] += w[j];
       }
       out.insert(out.end(), sum.begin(), sum.end());
     }

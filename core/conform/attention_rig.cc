@@ -185,6 +185,19 @@ absl::Status CheckLent(const Fenced& lent, const std::string& what, bool all_wri
                       " unwritten");
 }
 
+// Row by row, from slots to tokens. sums: [n_kv_heads, length of the sequence]
+void AddMass(const TensorView<float, 3>& mass, const KvView& view, std::vector<float>* sums) {
+  const auto length = std::ssize(*sums) / mass.extent[1];
+  for (int64_t row = 0; row < mass.extent[0]; ++row) {
+    for (int head = 0; head < mass.extent[1]; ++head) {
+      for (int64_t slot = 0; slot < mass.extent[2]; ++slot) {
+        (*sums)[static_cast<size_t>(head * length + view.TokenAt(head, slot))] +=
+            mass.Row(row, head)[slot];
+      }
+    }
+  }
+}
+
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<AttentionRig>> AttentionRig::Make(
@@ -239,7 +252,7 @@ absl::Status AttentionRig::OpenAll(const std::vector<SequenceData>& data, Progre
     const int64_t out_width = int64_t{case_.n_heads} * case_.v_width();
     p->result.out.emplace_back(static_cast<size_t>(case_.lengths[s] * out_width));
     if (p->asked.attended) {
-      p->result.attended.emplace_back(static_cast<size_t>(case_.lengths[s]));
+      p->result.attended.emplace_back(static_cast<size_t>(case_.n_kv_heads * case_.lengths[s]));
     }
   }
   return absl::OkStatus();
@@ -362,6 +375,7 @@ absl::Status AttentionRig::RunStep(const Step& step, bool commit, Progress* p) {
   StepRows rows = RowsOf(step, *p, commit ? 1.0F : -1.5F);
   for (SequenceRows& entry : rows.entries) {
     entry.gone = store_->View(kLayer, entry.sequence, entry.start_pos).gone;
+    entry.mass_tokens = p->asked.attended ? entry.n_tokens : 0;
   }
   const StepRows others = RowsOf(step, *p, -3.0F);
   for (const auto& [layer, given] : {std::pair(0, &others), {kLayer, &rows}}) {
@@ -393,11 +407,12 @@ absl::Status AttentionRig::RunStep(const Step& step, bool commit, Progress* p) {
   });
   const int64_t out_width = int64_t{case_.n_heads} * case_.v_width();
   const std::span<float> out = p->out.Lend(rows.n_rows * out_width);
-  std::vector<std::span<float>> attended;
+  std::vector<TensorView<float, 3>> attended;
   p->attended.resize(p->asked.attended ? views.size() : 0);
   for (size_t e = 0; e < p->attended.size(); ++e) {
-    attended.push_back(p->attended[e].Lend(views[e].length));
-    std::ranges::fill(attended.back(), 0.0F);
+    const std::array<int64_t, 3> extent = {rows.entries[e].mass_tokens, case_.n_kv_heads,
+                                           views[e].n_slots()};
+    attended.emplace_back(p->attended[e].Lend(extent[0] * extent[1] * extent[2]).data(), extent);
   }
   const AttentionRun run{.layer = kLayer,
                          .rows = rows.entries,
@@ -413,18 +428,18 @@ absl::Status AttentionRig::RunStep(const Step& step, bool commit, Progress* p) {
     NG_RETURN_IF_ERROR(CheckLent(p->captured[i], "a captured row", /*all_written=*/true));
   }
   for (const Fenced& mass : p->attended) {
-    NG_RETURN_IF_ERROR(CheckLent(mass, "`attended`", /*all_written=*/false));
+    NG_RETURN_IF_ERROR(CheckLent(mass, "`attended`", /*all_written=*/true));
   }
   if (!commit) return absl::OkStatus();
+  for (size_t e = 0; e < attended.size(); ++e) {
+    AddMass(attended[e], views[e], &p->result.attended[static_cast<size_t>(step[e].sequence)]);
+  }
   NG_RETURN_IF_ERROR(store_->Commit(rows.entries));
   for (size_t e = 0; e < rows.entries.size(); ++e) {
     const SequenceRows& entry = rows.entries[e];
     const auto s = static_cast<size_t>(step[e].sequence);
     std::copy_n(out.begin() + entry.row_begin * out_width, entry.n_tokens * out_width,
                 p->result.out[s].begin() + p->done[s] * out_width);
-    for (size_t j = 0; e < attended.size() && j < attended[e].size(); ++j) {
-      p->result.attended[s][j] += attended[e][j];
-    }
     p->done[s] += entry.n_tokens;
   }
   for (const size_t i : captures) {

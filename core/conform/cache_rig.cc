@@ -1,6 +1,8 @@
 #include "core/conform/cache_rig.h"
 
+#include <cstdint>
 #include <string_view>
+#include <vector>
 
 namespace ng::conform {
 namespace {
@@ -44,6 +46,25 @@ absl::StatusOr<MadeStore> MakeStore(const CacheSubject& subject, const CacheSpec
   NG_ASSIGN_OR_RETURN(made.store, subject.make(context, spec));
   if (made.store == nullptr) return PluginError("create returned OK and no object");
   return made;
+}
+
+absl::Status TellMadeUpMass(CacheStore& store, const CacheSpec& spec, int layer,
+                            const SequenceRows& rows) {
+  const int64_t end = rows.start_pos + rows.n_tokens;
+  const KvView view = store.View(layer, rows.sequence, end);
+  std::vector<float> shares;
+  for (int64_t query = end - rows.mass_tokens; query < end; ++query) {
+    for (int head = 0; head < spec.n_kv_heads; ++head) {
+      for (int64_t slot = 0; slot < view.n_slots(); ++slot) {
+        const int64_t token = view.TokenAt(head, slot);
+        const int64_t mixed = (query * 7919 + token * 104729 + head * 31 + layer * 17) * 2654435761;
+        const auto share = static_cast<float>((mixed >> 8) % 65521) * 1e-6F;
+        shares.push_back(token > query ? 0.0F : share);
+      }
+    }
+  }
+  return CapabilityOf<AttendedMass>(store)->Attended(
+      layer, rows, {shares.data(), {rows.mass_tokens, spec.n_kv_heads, view.n_slots()}});
 }
 
 }  // namespace ng::conform

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "ng/cache_capabilities.h"
 #include "ng/conform/cache.h"
 #include "ng/conform/executor.h"
 
@@ -27,6 +28,11 @@ struct MadeStore {
 };
 absl::StatusOr<MadeStore> MakeStore(const CacheSubject& subject, const CacheSpec& spec,
                                     int threads = 2);
+
+// Tells a store of attention that nobody computed: shares that come of layer, kv head, query and
+// token alone.
+absl::Status TellMadeUpMass(CacheStore& store, const CacheSpec& spec, int layer,
+                            const SequenceRows& rows);
 
 // One sequence that rows are appended to, the same ones in every layer.
 class CacheFeeder {
@@ -55,10 +61,14 @@ class CacheFeeder {
  private:
   // rows: [n, n_kv_heads, head_dim], none beyond the next boundary
   absl::Status AppendStep(const float* rows, int64_t n) {
-    const SequenceRows entry{.sequence = id_, .start_pos = length_, .n_tokens = n};
+    SequenceRows entry{.sequence = id_, .start_pos = length_, .n_tokens = n};
+    AttendedMass* const attended = CapabilityOf<AttendedMass>(store_);
+    if (attended != nullptr) entry.mass_tokens = attended->MassTokens(entry);
     const TensorView<const float, 3> view(rows, {n, spec_.n_kv_heads, spec_.head_dim});
     for (int layer = 0; layer < spec_.n_layers; ++layer) {
       NG_RETURN_IF_ERROR(store_.Append(layer, {&entry, 1}, view, view));
+      if (entry.mass_tokens == 0) continue;
+      NG_RETURN_IF_ERROR(TellMadeUpMass(store_, spec_, layer, entry));
     }
     length_ += n;
     return store_.Commit({&entry, 1});

@@ -10,6 +10,7 @@
 #include <string_view>
 #include <utility>
 
+#include "core/conform/cache_rig.h"
 #include "core/conform/kept_rows.h"
 #include "core/conform/texts.h"
 #include "ng/cache_capabilities.h"
@@ -177,9 +178,9 @@ class Script {
       if (status.ok()) return "was accepted at length " + std::to_string(model.length());
       return ExitCode(status) == 1 ? "" : "is not a RuntimeError: " + Text(status);
     }
-    if ((plan_.approximate || Gone(entry->first, length)) && length > 0 && IsUnsupported(status)) {
-      return "";
-    }
+    // What tokens got of rows that go cannot always be taken from them.
+    const bool may_refuse = plan_.approximate || plan_.attended || Gone(entry->first, length);
+    if (may_refuse && length > 0 && IsUnsupported(status)) return "";
     if (!status.ok()) return "was refused: " + Text(status);
     for (auto& rows : model.rows) rows.resize(static_cast<size_t>(length));
     model.sums.resize(static_cast<size_t>(length));
@@ -230,6 +231,8 @@ class Script {
     }
     step->ids.push_back(std::move(ids));
     for (size_t i = 0; i < step->ids.size(); ++i) step->entries[i].tokens = step->ids[i];
+    SequenceRows& added = step->entries.back();
+    if (attended_ != nullptr) added.mass_tokens = attended_->MassTokens(added);
   }
 
   absl::Status AppendLayer(int layer, const StepRows& step) {
@@ -271,7 +274,7 @@ class Script {
         KeptSequence grown = models_.at(entry.sequence);
         Extend(step, entry, &grown);
         if (wrong.empty()) wrong = kept_.CompareLayer(store_, entry.sequence, grown, layer);
-        if (wrong.empty()) wrong = TellAttended(layer, entry.sequence, grown.length());
+        if (wrong.empty()) wrong = TellAttended(layer, entry);
       }
       if (!wrong.empty()) return "before commit: " + wrong;
     }
@@ -283,11 +286,9 @@ class Script {
     return status.ok() ? "" : "commit was refused: " + Text(status);
   }
 
-  // As if the step's one query had looked at all tokens alike.
-  std::string TellAttended(int layer, SequenceId id, int64_t length) {
-    if (attended_ == nullptr) return "";
-    const std::vector<float> mass(static_cast<size_t>(length), 1.0F / static_cast<float>(length));
-    const absl::Status status = attended_->Attended(layer, id, mass);
+  std::string TellAttended(int layer, const SequenceRows& entry) {
+    if (entry.mass_tokens == 0) return "";
+    const absl::Status status = TellMadeUpMass(store_, spec_, layer, entry);
     return status.ok() ? "" : "Attended: " + Text(status);
   }
 

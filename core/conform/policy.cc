@@ -49,12 +49,16 @@ class Head {
     values_.resize(static_cast<size_t>(shape.n_tokens * shape.value_dim));
     std::ranges::generate(keys_, number);
     std::ranges::generate(values_, number);
+    const auto share = [&] { return static_cast<float>(random() % 1000) * 1e-3F; };
+    attended_.resize(static_cast<size_t>(shape.n_tokens));
+    std::ranges::generate(attended_, share);
   }
 
   // Every row the same, or zero.
   void SetAll(float x) {
     std::ranges::fill(keys_, x);
     std::ranges::fill(values_, x);
+    std::ranges::fill(attended_, std::fabs(x));
   }
 
   HeldTokens For(const Policy& policy, int layer = 1, int kv_head = 0) const {
@@ -69,14 +73,16 @@ class Head {
     if (Lists(policy.needs(), kNeedValues)) {
       tokens.values = {values_.data(), {shape_.n_tokens, shape_.value_dim}};
     }
+    if (Lists(policy.needs(), kNeedAttended)) tokens.attended = attended_;
     return tokens;
   }
 
  private:
   const HeadShape shape_;
   std::vector<int32_t> positions_;
-  std::vector<float> keys_;    // [n_tokens, head_dim]
-  std::vector<float> values_;  // [n_tokens, value_dim]
+  std::vector<float> keys_;      // [n_tokens, head_dim]
+  std::vector<float> values_;    // [n_tokens, value_dim]
+  std::vector<float> attended_;  // [n_tokens]
 };
 
 std::string Named(const HeldTokens& tokens) {
@@ -146,6 +152,10 @@ Outcome CheckPolicyNeeds(const PolicySubject& subject) {
   for (const std::string_view need : policy->needs()) {
     if (Lists(kPolicyNeeds, need)) continue;
     rig.Note(absl::StrCat("needs() lists '", std::string(need), "', which is no name of ng's"));
+  }
+  if (policy->attended_queries() < 0) {
+    rig.Note(absl::StrCat("attended_queries() gave ", policy->attended_queries(),
+                          ", must be at least 0"));
   }
   return rig.outcome();
 }

@@ -264,9 +264,23 @@ absl::StatusOr<std::vector<Statistic>> CacheGroups::Values() const {
   return values;
 }
 
-absl::Status CacheGroups::Attended(int layer, SequenceId sequence, std::span<const float> mass) {
+// The most that a group wants: a group may be told more than it has asked for.
+int64_t CacheGroups::MassTokens(const SequenceRows& rows) const {
+  int64_t most = 0;
+  for (size_t g = 0; g < groups_.size(); ++g) {
+    SequenceRows own = rows;
+    own.sequence = IdIn(g, rows.sequence);
+    most = std::max(most, groups_[g].store->MassTokens(own));
+  }
+  return most;
+}
+
+absl::Status CacheGroups::Attended(int layer, const SequenceRows& rows,
+                                   const TensorView<const float, 3>& mass) {
   const Place& place = PlaceOf(layer);
-  return StoreOf(place).Attended(place.layer, IdIn(place.group, sequence), mass);
+  SequenceRows own = rows;
+  own.sequence = IdIn(place.group, rows.sequence);
+  return StoreOf(place).Attended(place.layer, own, mass);
 }
 
 }  // namespace ng

@@ -100,7 +100,9 @@ class CacheGroups final : public CacheStore,
                            std::span<const std::byte> image) override;
   // Of tokens those of the first group; all else is of all groups together.
   absl::StatusOr<std::vector<Statistic>> Values() const override;
-  absl::Status Attended(int layer, SequenceId sequence, std::span<const float> mass) override;
+  int64_t MassTokens(const SequenceRows& rows) const override;
+  absl::Status Attended(int layer, const SequenceRows& rows,
+                        const TensorView<const float, 3>& mass) override;
 
  private:
   // Where a layer is.

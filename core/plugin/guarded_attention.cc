@@ -166,6 +166,7 @@ class GuardedAttention final : public AttentionBackend {
     const int64_t n_out = run.out.extent[0] * run.out.extent[1] * run.out.extent[2];
     lent.out = {plan.out.Lend(n_out).data(), run.out.extent};
     for (const ProbabilityRow& row : run.captures) FillUnwritten({row.out, SizeOf(row)});
+    for (const TensorView<float, 3>& mass : run.attended) FillUnwritten(AllOf(mass));
     NG_RETURN_IF_ERROR(Call([&] { return backend_->Run(*plan.inner, lent); }));
     if (const std::string where = plan.scratch.Trespass(); !where.empty()) {
       return Fault(run.layer, absl::StrCat("Run wrote ", where, " the ", plan.scratch_floats,
@@ -176,6 +177,7 @@ class GuardedAttention final : public AttentionBackend {
                    absl::StrCat("Run wrote ", where, " the ", n_out, " floats of `out`"));
     }
     NG_RETURN_IF_ERROR(CopyOut(run, lent.out));
+    NG_RETURN_IF_ERROR(CheckMass(run));
     return CheckCaptures(run);
   }
 
@@ -193,6 +195,20 @@ class GuardedAttention final : public AttentionBackend {
       }
     }
     return absl::OkStatus();
+  }
+
+  absl::Status CheckMass(const AttentionRun& run) const {
+    for (size_t i = 0; i < run.attended.size(); ++i) {
+      const int64_t at = FindUnwritten(AllOf(run.attended[i]));
+      if (at < 0) continue;
+      return Fault(run.layer, absl::StrCat("Run left element ", at, " of `attended` of entry ", i,
+                                           " unwritten"));
+    }
+    return absl::OkStatus();
+  }
+  // Without gaps, as the engine lends it.
+  static std::span<float> AllOf(const TensorView<float, 3>& mass) {
+    return {mass.data, static_cast<size_t>(mass.extent[0] * mass.extent[1] * mass.extent[2])};
   }
 
   absl::Status CheckCaptures(const AttentionRun& run) const {

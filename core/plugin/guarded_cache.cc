@@ -347,9 +347,24 @@ absl::StatusOr<std::vector<Statistic>> GuardedCache::Values() const {
   return values;
 }
 
-absl::Status GuardedCache::Attended(int layer, SequenceId sequence, std::span<const float> mass) {
-  NG_RETURN_IF_ERROR(CheckOpen(sequence));
-  return Guard([&] { return attended_->Attended(layer, sequence, mass); });
+int64_t GuardedCache::MassTokens(const SequenceRows& rows) const {
+  int64_t n = 0;
+  absl::Status status = CheckOpen(rows.sequence);
+  if (status.ok()) {
+    status = Guard([&]() -> absl::Status {
+      n = attended_->MassTokens(rows);
+      if (n >= 0 && n <= rows.n_tokens) return absl::OkStatus();
+      return Wrong("MassTokens", absl::StrCat("gave ", n, ", must be in [0, ", rows.n_tokens, "]"));
+    });
+  }
+  if (!status.ok()) throw PluginFault(status);
+  return n;
+}
+
+absl::Status GuardedCache::Attended(int layer, const SequenceRows& rows,
+                                    const TensorView<const float, 3>& mass) {
+  NG_RETURN_IF_ERROR(CheckOpen(rows.sequence));
+  return Guard([&] { return attended_->Attended(layer, rows, mass); });
 }
 
 }  // namespace ng

@@ -75,7 +75,9 @@ class GuardedCache final : public CacheStore,
   absl::Status ImportLayer(int layer, const SequenceRows& rows,
                            std::span<const std::byte> image) override;
   absl::StatusOr<std::vector<Statistic>> Values() const override;
-  absl::Status Attended(int layer, SequenceId sequence, std::span<const float> mass) override;
+  int64_t MassTokens(const SequenceRows& rows) const override;
+  absl::Status Attended(int layer, const SequenceRows& rows,
+                        const TensorView<const float, 3>& mass) override;
 
  private:
   GuardedCache(const LoadedPlugin& plugin, std::unique_ptr<CacheStore> store, const CachePlan& plan,

@@ -25,7 +25,10 @@ absl::StatusOr<std::unique_ptr<Policy>> GuardedPolicy::Make(const LoadedPlugin& 
       return PluginError(absl::StrCat("needs() lists '", View(need),
                                       "', there are: ", absl::StrJoin(kPolicyNeeds, ", ", append)));
     }
-    return absl::OkStatus();
+    guarded->attended_queries_ = guarded->policy_->attended_queries();
+    if (guarded->attended_queries_ >= 0) return absl::OkStatus();
+    return PluginError(absl::StrCat("attended_queries() gave ", guarded->attended_queries_,
+                                    ", must be at least 0"));
   }));
   return guarded;
 }

@@ -15,11 +15,12 @@ namespace ng {
 
 class GuardedPolicy final : public Policy {
  public:
-  // Errors: PluginError when the policy needs what has no name.
+  // Errors: PluginError when the policy needs what has no name, or a number of queries below 0.
   static absl::StatusOr<std::unique_ptr<Policy>> Make(const LoadedPlugin& plugin,
                                                       std::unique_ptr<Policy> policy);
 
   std::span<const std::string_view> needs() const override { return needs_; }
+  int64_t attended_queries() const override { return attended_queries_; }
   // Errors: NumericError when a score is NaN.
   absl::Status Score(const HeldTokens& tokens, std::span<float> scores) const override;
 
@@ -29,6 +30,7 @@ class GuardedPolicy final : public Policy {
   const LoadedPlugin plugin_;
   const std::unique_ptr<Policy> policy_;
   std::vector<std::string_view> needs_;
+  int64_t attended_queries_ = 0;
 };
 
 }  // namespace ng

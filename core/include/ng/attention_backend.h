@@ -155,9 +155,11 @@ struct AttentionRun {
   // Sorted by (sequence, pos, head); usually empty. The same query and head may be there several
   // times: each of these rows must be filled.
   std::span<const ProbabilityRow> captures;
-  // Where the probabilities of every query and head of the step are added up, key by key: of each
-  // entry of rows its view's [length], zero before. Empty: nobody asks. (kFeatureAttended)
-  std::span<const std::span<float>> attended;
+  // Where the probabilities go that the last mass_tokens queries of each entry of rows give to the
+  // slots of its view, each the sum over the heads that share the kv head: [mass_tokens,
+  // n_kv_heads, n_slots], to be filled, with 0 for what a query does not see. Bit contract: a row
+  // depends on what its outputs depend on. Empty: nobody asks. (kFeatureAttended)
+  std::span<const TensorView<float, 3>> attended;
 };
 
 class AttentionBackend {

@@ -23,6 +23,7 @@
 #include "ng/cache_store.h"
 #include "ng/kv_view.h"
 #include "ng/status.h"
+#include "ng/tensor_view.h"
 
 #pragma GCC visibility push(default)
 namespace ng {
@@ -96,16 +97,25 @@ class Statistics {
   ~Statistics() = default;
 };
 
-// A store that goes by the attention that each token got; its plan has `attended`.
+// A store that goes by the attention that each token got; its plan has `attended`. The mass of a
+// row depends on its query and on what is held alone. So a store that adds rows one by one, in the
+// order of their positions, and none that is truncated, has the same bits however a text was split
+// into steps.
 class AttendedMass {
  public:
   static constexpr std::string_view kName = "ng.attended_mass";
 
-  // [step] After attention has run in a layer, for each sequence of the step: the probabilities
-  // that each of its tokens got from the step's queries, summed over queries and heads. A token
-  // that is not held got 0. The step may still be abandoned: a store that counts exactly adds the
-  // mass at Commit. mass: [length, the step's own tokens included], borrowed for the call.
-  virtual absl::Status Attended(int layer, SequenceId sequence, std::span<const float> mass) = 0;
+  // [step] Of so many of the rows' tokens, the last ones, the store wants to be told. Asked once a
+  // step, before its first Append, with what Append will be given.
+  virtual int64_t MassTokens(const SequenceRows& rows) const { return rows.n_tokens; }
+
+  // [step] After attention has run in a layer that writes keys, for each sequence of the step of
+  // which MassTokens was above 0: the probabilities that its last mass_tokens queries gave to each
+  // slot of View(layer, ...), summed over the query heads that share the kv head. What a query does
+  // not see got 0. The step may still be abandoned: a store that counts exactly adds the mass at
+  // Commit. mass: [rows.mass_tokens, n_kv_heads, n_slots of the view], borrowed for the call.
+  virtual absl::Status Attended(int layer, const SequenceRows& rows,
+                                const TensorView<const float, 3>& mass) = 0;
 
  protected:
   ~AttendedMass() = default;

@@ -51,6 +51,9 @@ struct CacheSpec {
   // refuse a longer step: LimitError from Append, before anything is written. 0: as many as
   // max_tokens.
   int64_t max_step_tokens = 0;
+  // The most tokens of a sequence in a step with drafts, after which the last of them may be
+  // truncated; 0: nothing is drafted.
+  int64_t draft_tokens = 0;
   // A query looks at so many tokens at most, its own among them; 0: at all. A store need not hold
   // what no later query sees: with Length() tokens committed, those before Length() - window + 1.
   // Its views then have KvView::first. A store that does not look at this field holds all.
@@ -139,6 +142,8 @@ struct SequenceRows {
   // For backends: of the tokens before start_pos so many have left the layers that are read
   // (KvView::gone). Stores are told nothing here.
   int64_t gone = 0;
+  // For backends: of so many tokens, the last ones, AttentionRun::attended is asked for.
+  int64_t mass_tokens = 0;
 };
 
 enum class KvPart { kKey, kValue };

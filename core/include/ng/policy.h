@@ -37,17 +37,22 @@ struct HeldTokens {
   // policy has not asked for them.
   TensorView<const float, 2> keys = {};    // [n_tokens, head_dim]
   TensorView<const float, 2> values = {};  // [n_tokens, value_dim]
+  // The attention that each token got: probabilities, summed over the query heads that share the kv
+  // head, and over the last attended_queries() queries of the sequence, or all of them, row by row
+  // in the order of their positions. Where several layers read the keys of one, it is that layer's
+  // own. Empty where the policy has not asked for it.
+  std::span<const float> attended = {};  // [n_tokens] or empty
 
   int64_t n_tokens() const { return static_cast<int64_t>(positions.size()); }
 };
 
 // The names of what a policy may need beside positions, for Policy::needs. A store refuses a policy
 // that needs what the store does not give, by this name.
-inline constexpr std::string_view kNeedKeys = "keys";      // HeldTokens::keys
-inline constexpr std::string_view kNeedValues = "values";  // HeldTokens::values
-// Not given by any store yet: the attention that each token got; the last queries; mean and
-// covariance of the queries before they are rotated; rotation of a key to another position.
-inline constexpr std::string_view kNeedAttended = "attended";
+inline constexpr std::string_view kNeedKeys = "keys";          // HeldTokens::keys
+inline constexpr std::string_view kNeedValues = "values";      // HeldTokens::values
+inline constexpr std::string_view kNeedAttended = "attended";  // HeldTokens::attended
+// Not given by any store yet: the last queries; mean and covariance of the queries before they are
+// rotated; rotation of a key to another position.
 inline constexpr std::string_view kNeedQueries = "queries";
 inline constexpr std::string_view kNeedQueryStatistics = "query_statistics";
 inline constexpr std::string_view kNeedRotation = "rotation";
@@ -61,6 +66,10 @@ class Policy {
 
   // [load] What Score looks at, of the names above. Static text.
   virtual std::span<const std::string_view> needs() const { return {}; }
+
+  // [load] Of so many queries HeldTokens::attended is, the newest ones of those that came before
+  // the tokens are scored; 0: of all. A store may refuse more than come between two boundaries.
+  virtual int64_t attended_queries() const { return 0; }
 
   // [worker] Writes the score of every token; those of the lowest scores leave. Several heads may
   // be scored at once. It is called once for many tokens, so it may allocate what it works in.

@@ -92,16 +92,14 @@ class RuleAttention : public AttentionBackend {
     return absl::OkStatus();
   }
 
-  // An item of work is a sequence and a kv head. Where `attended` is asked for, it is a sequence
-  // with all its heads, because one worker must add up what they attended to, in one order.
+  // An item of work is a sequence and a kv head.
   absl::Status Run(const AttentionPlan& plan, const AttentionRun& run) override {
     const int64_t n_kv_heads = plan.spec.n_kv_heads;
-    const int64_t n_heads_each = run.attended.empty() ? 1 : n_kv_heads;
-    const int64_t n_items = std::ssize(run.rows) * n_kv_heads / n_heads_each;
+    const int64_t n_items = std::ssize(run.rows) * n_kv_heads;
     const int64_t worker_floats = plan.scratch_floats / executor_.threads();
     return ParallelFor(executor_, n_items, [&](int64_t begin, int64_t end, int worker) {
       float* memory = run.scratch.data() + worker * worker_floats;
-      for (int64_t i = begin * n_heads_each; i < end * n_heads_each; ++i) {
+      for (int64_t i = begin; i < end; ++i) {
         Attend(plan.spec, run, static_cast<size_t>(i / n_kv_heads),
                static_cast<int>(i % n_kv_heads), memory);
       }
@@ -246,9 +244,25 @@ class RuleAttention : public AttentionBackend {
     for (const ProbabilityRow& row : FindCaptures(run.captures, index, query.pos, query.head)) {
       std::copy_n(probabilities, query.pos + 1, row.out);
     }
-    if (run.attended.empty()) return;
-    const std::span<float> attended = run.attended[sequence];
-    for (int64_t j = 0; j <= query.pos; ++j) attended[static_cast<size_t>(j)] += probabilities[j];
+    if (!run.attended.empty()) AddMass(query, run, sequence, probabilities);
+  }
+
+  // Adds the probabilities to what the heads before gave that share the kv head.
+  static void AddMass(const RuleQuery& query, const AttentionRun& run, size_t sequence,
+                      const float* probabilities) {
+    const SequenceRows& rows = run.rows[sequence];
+    const KvView& view = run.views[sequence];
+    const int64_t first = rows.start_pos + rows.n_tokens - rows.mass_tokens;
+    if (query.pos < first) return;
+    const int group = query.spec->n_heads / query.spec->n_kv_heads;
+    const int kv_head = query.head / group;
+    float* const mass = run.attended[sequence].Row(query.pos - first, kv_head);
+    if (query.head % group == 0) std::fill_n(mass, view.n_slots(), 0.0F);
+    for (int64_t slot = 0; slot < view.n_slots(); ++slot) {
+      const int64_t token = view.TokenAt(kv_head, slot);
+      if (token > query.pos) break;
+      mass[slot] += probabilities[token];
+    }
   }
 
   Executor& executor_;

@@ -165,9 +165,10 @@ class Decoder final : public LanguageModel {
   absl::Status FeedForwardBlock(int layer, const Block& block);
   absl::Status MixtureBlock(const Block& block);
   absl::Status StateBlock(int layer, const Block& block);
-  // Where the step's attention of each sequence is added up, for a cache that goes by it; and
-  // telling it what a layer came to.
+  // For a cache that goes by the attention that tokens got: asks what it wants to be told of the
+  // step, makes room for it, and tells it of a layer that has run.
   void LayOutMass();
+  std::span<const TensorView<float, 3>> MassOf(int n_kv_heads);
   absl::Status TellMass(int layer);
   absl::Status Head(const StepBatch& batch);
   // Of the logits that this rank computes.
@@ -295,10 +296,10 @@ class Decoder final : public LanguageModel {
   Activations act_;
   LowRankInputs low_rank_;
   std::vector<float> scratch_;  // the attention backend's
-  std::vector<float> mass_;     // the sequences' tokens, one sequence after the other
+  std::vector<float> mass_;     // what queries give to slots, one sequence after the other
   std::vector<ProbabilityRow> own_captures_;
   std::vector<std::vector<ProbabilityRow>> seen_rows_;  // [n_layers] of a piece
-  std::vector<std::span<float>> masses_;                // [n_sequences][length], in mass_
+  std::vector<TensorView<float, 3>> masses_;            // [n_sequences] of a layer, in mass_
 
   std::vector<int32_t> logit_sets_;  // [n_logit_rows], as row_sets_
 

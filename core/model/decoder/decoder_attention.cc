@@ -116,11 +116,11 @@ absl::Status Decoder::Attend(const StepBatch& batch, int layer, const Block& blo
   std::span<const ProbabilityRow> captures;
   if (!batch.captures.empty()) captures = batch.captures[static_cast<size_t>(layer)];
   run.captures = part.heads.cut ? OwnCaptures(captures, part.heads) : captures;
-  for (const std::span<float> mass : masses_) std::ranges::fill(mass, 0.0F);
-  run.attended = masses_;
+  const bool told = mass_wanted_ != nullptr && shape.has_keys();
+  if (told) run.attended = MassOf(shape.kv_heads());
   NG_RETURN_IF_ERROR(attention_.Run(run));
   if (part.heads.cut) NG_RETURN_IF_ERROR(ShareCaptures(captures, part));
-  NG_RETURN_IF_ERROR(TellMass(cache_layer));
+  if (told) NG_RETURN_IF_ERROR(TellMass(cache_layer));
   return shape.gate ? Gate(shape, attended) : absl::OkStatus();
 }
 
@@ -211,23 +211,39 @@ absl::Status Decoder::Gate(const SelfAttentionSpec& attention, float* attended) 
 
 // Has room for all that the sequences may come to hold, so that it does not grow with every token.
 void Decoder::LayOutMass() {
-  const auto end_of = [](const SequenceRows& entry) { return entry.start_pos + entry.n_tokens; };
+  const int64_t slots = parts_.cache->plan().slots;
+  int most_kv_heads = 0;
+  for (const SelfAttentionSpec& attention : spec_.attentions) {
+    most_kv_heads = std::max(most_kv_heads, attention.kv_heads());
+  }
   int64_t most = 0;
-  for (const SequenceRows& entry : rows_) {
-    most += std::max(parts_.cache->Capacity(entry.sequence), end_of(entry));
+  for (SequenceRows& entry : rows_) {
+    entry.mass_tokens = mass_wanted_->MassTokens(entry);
+    int64_t n_slots =
+        std::max(parts_.cache->Capacity(entry.sequence), entry.start_pos + entry.n_tokens);
+    if (slots > 0) n_slots = std::min(n_slots, slots);
+    most += entry.mass_tokens * most_kv_heads * n_slots;
   }
   GrowTo(mass_, most);
+}
+
+// After the views of the layer. Empty: nothing is wanted of any sequence.
+std::span<const TensorView<float, 3>> Decoder::MassOf(int n_kv_heads) {
   masses_.clear();
-  float* next = mass_.data();
-  for (const SequenceRows& entry : rows_) {
-    masses_.emplace_back(next, static_cast<size_t>(end_of(entry)));
-    next += end_of(entry);
+  int64_t begin = 0;
+  for (size_t i = 0; i < rows_.size(); ++i) {
+    masses_.emplace_back(
+        mass_.data() + begin,
+        std::array<int64_t, 3>{rows_[i].mass_tokens, n_kv_heads, views_[i].n_slots()});
+    begin += rows_[i].mass_tokens * n_kv_heads * views_[i].n_slots();
   }
+  return begin == 0 ? std::span<const TensorView<float, 3>>() : masses_;
 }
 
 absl::Status Decoder::TellMass(int layer) {
-  for (size_t i = 0; i < masses_.size(); ++i) {
-    NG_RETURN_IF_ERROR(mass_wanted_->Attended(layer, rows_[i].sequence, masses_[i]));
+  for (size_t i = 0; i < rows_.size(); ++i) {
+    if (rows_[i].mass_tokens == 0) continue;
+    NG_RETURN_IF_ERROR(mass_wanted_->Attended(layer, rows_[i], masses_[i]));
   }
   return absl::OkStatus();
 }

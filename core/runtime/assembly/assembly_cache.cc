@@ -187,6 +187,7 @@ RunCacheSpec Assembly::CacheSpecFor(const RunNeeds& needs) const {
   const bool free_to_choose = config().Int("run.prefill_chunk") == 0;
   if (free_to_choose && HoldsWindows(in_pieces)) spec = in_pieces;
   if (boundary_tokens > 0) spec.max_step_tokens = std::min(spec.max_step_tokens, boundary_tokens);
+  if (selection.drafter) spec.draft_tokens = 1 + gamma();
   spec.checkpoints = CheckpointsFor(spec);
   return spec;
 }

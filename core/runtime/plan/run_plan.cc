@@ -46,6 +46,7 @@ Feeding LargestFeeding(const Assembly& assembly, const PlanChoices& choices,
 struct StepEnd {
   int64_t pos = 0;
   int64_t gone = 0;
+  bool attended = false;  // the cache is told what was attended
 };
 
 // What the attention backend wants for a step in which each sequence gets `n_tokens` that end at
@@ -56,6 +57,7 @@ absl::StatusOr<int64_t> AttentionBytes(const Assembly& assembly, int n_sequences
   for (int i = 0; i < n_sequences; ++i) {
     rows.push_back({static_cast<SequenceId>(i), end.pos - n_tokens, n_tokens, i * n_tokens});
     rows.back().gone = end.gone;
+    rows.back().mass_tokens = end.attended ? n_tokens : 0;
   }
   NG_ASSIGN_OR_RETURN(LayerAttention attention,
                       LayerAttention::Make(*assembly.attention, assembly.attention_specs));
@@ -96,15 +98,20 @@ absl::StatusOr<int64_t> AttentionBytes(const Assembly& assembly, const RunPlan& 
     const int64_t gone = std::max<int64_t>(0, step.end - slots);
     NG_ASSIGN_OR_RETURN(const int64_t bytes,
                         AttentionBytes(assembly, static_cast<int>((n_rows - 1) / n_tokens + 1),
-                                       n_tokens, {step.end, gone}));
+                                       n_tokens, {step.end, gone, plan.cache.attended}));
     most = std::max(most, bytes);
   }
   return most;
 }
 
-// The buffers in which the attention that tokens got is added up.
-int64_t MassBytes(const CacheSpec& spec) {
-  return SaturatingMul(SaturatingMul(spec.max_tokens, spec.max_sequences), sizeof(float));
+// What the queries of a step of so many rows give to slots.
+int64_t MassBytes(const RunPlan& plan, const ModelSpec& model, int64_t n_rows) {
+  int64_t most_kv_heads = 1;
+  for (const SelfAttentionSpec& attention : model.attentions) {
+    most_kv_heads = std::max<int64_t>(most_kv_heads, attention.kv_heads());
+  }
+  const int64_t n_slots = plan.cache.slots > 0 ? plan.cache.slots : plan.max_tokens;
+  return SaturatingMul(SaturatingMul(n_rows, n_slots), most_kv_heads * int64_t{sizeof(float)});
 }
 
 }  // namespace
@@ -251,7 +258,8 @@ absl::StatusOr<RunPlan> PlanWith(const Assembly& assembly, const RunNeeds& needs
         SaturatingAdd(plan.activation_bytes, SaturatingMul(tiles, plan.cache.image_tile_bytes));
   }
   if (plan.cache.attended) {
-    plan.activation_bytes = SaturatingAdd(plan.activation_bytes, MassBytes(spec));
+    plan.activation_bytes =
+        SaturatingAdd(plan.activation_bytes, MassBytes(plan, model, extent.n_rows));
   }
   // A step that is too large already is not worth cutting into items.
   if (plan.needed_bytes() <= available) {

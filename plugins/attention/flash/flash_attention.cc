@@ -22,7 +22,7 @@ constexpr int kMaxHeadDim = 1024;
 constexpr std::array<std::string_view, 1> kLayouts = {kLayoutTiles16};
 constexpr std::array kFeatures = {
     kFeatureWindow,        kFeatureSoftCap,  kFeatureSinks, kFeatureAlibi, kFeatureQueryTemperature,
-    kFeatureChunkedWindow, kFeatureVHeadDim, kFeatureVInK,  kFeatureSlots};
+    kFeatureChunkedWindow, kFeatureVHeadDim, kFeatureVInK,  kFeatureSlots, kFeatureAttended};
 
 absl::Status Refuse(const std::string& what, const std::string& can) {
   return PluginError("attention 'flash' cannot do " + what + "; it does " + can);

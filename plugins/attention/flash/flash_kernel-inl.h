@@ -24,6 +24,8 @@
 //
 #include "plugins/attention/flash/flash_softmax-inl.h"
 //
+#include "plugins/attention/flash/flash_mass-inl.h"
+//
 #include "plugins/attention/flash/flash_block-inl.h"
 //
 #include "plugins/attention/flash/flash_turn-inl.h"
@@ -44,7 +46,12 @@ class FlashRows {
         widths_(WidthsOf(work.spec)),
         group_(work.spec.n_heads / work.spec.n_kv_heads),
         n_rows_((item_.query_end - item_.query_begin) * group_),
-        scratch_(WorkerScratch::At(memory, widths_, n_rows_, kBlockRows)) {}
+        scratch_(WorkerScratch::At(memory, widths_, n_rows_, kBlockRows)),
+        first_kept_(run.attended.empty()
+                        ? n_rows_
+                        : (FirstMassQuery(rows_, item_) - item_.query_begin) * group_),
+        leftmost_(FirstPlannedKey(spec_, rows_, item_.query_begin) / kSplitKeys),
+        kept_(FindKept(memory)) {}
 
   // K and V in their codecs' lanes: those for many rows where these are more than a block.
   template <class KeyLanes, class ValueLanes>
@@ -61,15 +68,13 @@ class FlashRows {
       Finish<Probabilities>(scratch_.left);
       return;
     }
-    // Of all the items that share the rows.
-    const int64_t leftmost = FirstPlannedKey(spec_, rows_, item_.query_begin) / kSplitKeys;
     for (int64_t split = begin; split < end; ++split) {
-      AttendSplit<KeyLanes, ValueLanes>(split, SharedSplit(split - leftmost), /*merge=*/false);
+      AttendSplit<KeyLanes, ValueLanes>(split, SharedSplit(split - leftmost_), /*merge=*/false);
     }
     if (!IsLast(end - begin)) return;
     const PartialRows left = SharedSplit(0);
-    for (int64_t split = leftmost + 1; split < SplitsOf(Keys(n_rows_ - 1)); ++split) {
-      MergeRows(split, 0, n_rows_, SharedSplit(split - leftmost), left);
+    for (int64_t split = leftmost_ + 1; split < SplitsOf(Keys(n_rows_ - 1)); ++split) {
+      MergeRows(split, 0, n_rows_, SharedSplit(split - leftmost_), left);
     }
     Finish<Probabilities>(left);
   }
@@ -280,6 +285,12 @@ class FlashRows {
       if (block->first[r] >= block->n_visible[r]) continue;
       const Softmax softmax = block->template Weigh<ValueLanes>(r, to.max[r]);
       to.sum[r] = softmax.sum;
+      if (row + r < first_kept_) continue;
+      const int64_t kept = row + r - first_kept_;
+      kept_.Factor(kept, split - leftmost_) = softmax.max;
+      FlashMass<Level>::template Keep<typename ValueLanes::Probabilities>(
+          block->scores + r * kSplitKeys, block->first[r], block->n_visible[r],
+          kept_.Weights(kept, split - leftmost_));
     }
     if constexpr (ValueLanes::kScaled) {
       for (int r = 0; r < block->n_rows; ++r) block->template RoundWeights<ValueLanes>(r);
@@ -350,6 +361,7 @@ class FlashRows {
         }
       }
       const V sum = V::Set(softmax.sum);
+      if (row >= first_kept_) FindFactors(row, softmax);
       float* to = run_.out.Row(TensorRow(row), Head(row));
       for (int d = 0; d < widths_.v; d += 16) {
         const int count = widths_.v - d < 16 ? widths_.v - d : 16;
@@ -362,6 +374,30 @@ class FlashRows {
         SpreadCapture(capture);
       }
     }
+    for (int64_t row = first_kept_; row < n_rows_; row += group_) AddProbabilities(row);
+  }
+
+  KeptWeights FindKept(float* memory) const {
+    const bool own = item_.weights < 0;
+    memory = own ? memory + WorkerScratch::Floats(widths_, n_rows_, kBlockRows)
+                 : run_.scratch.data() + item_.weights;
+    return KeptWeights::At(memory, n_rows_ - first_kept_, leftmost_, SplitsOf(Keys(n_rows_ - 1)));
+  }
+
+  void FindFactors(int64_t row, Softmax softmax) const {
+    for (int64_t split = FirstKey(row) / kSplitKeys; split < SplitsOf(Keys(row)); ++split) {
+      float& factor = kept_.Factor(row - first_kept_, split - leftmost_);
+      factor = FlashMass<Level>::Factor(factor, softmax);
+    }
+  }
+
+  // What the heads of a query, whose rows begin at `row`, give to the slots.
+  void AddProbabilities(int64_t row) const {
+    const TensorView<float, 3>& mass = run_.attended[static_cast<size_t>(item_.sequence)];
+    const int64_t first = rows_.n_tokens - rows_.mass_tokens;
+    float* const to = mass.Row(item_.query_begin + row / group_ - first, item_.kv_head);
+    FlashMass<Level>::AddUp(kept_, row - first_kept_, group_,
+                            {FirstKey(row), Keys(row), mass.extent[2]}, to);
   }
 
   // From slots to positions, where tokens have left: no token's slot is beyond its position.
@@ -399,6 +435,9 @@ class FlashRows {
   const int group_;
   const int64_t n_rows_;
   const WorkerScratch scratch_;
+  const int64_t first_kept_;  // row whose weights are kept; n_rows_: of none
+  const int64_t leftmost_;    // split of all the items that share the rows
+  const KeptWeights kept_;
 };
 
 // A Level names its vector V, the lane struct of each codec, the rows of a block, and how many

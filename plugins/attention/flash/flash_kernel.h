@@ -50,6 +50,9 @@ struct FlashItem {
   // Where several items share the keys of the same queries: the place in the scratch, in floats, of
   // what each of them got. -1: this item has all the keys that its queries see.
   int64_t partials = -1;
+  // The same of the weights of keys, where AttentionRun::attended is asked for. -1: the worker's
+  // own place.
+  int64_t weights = -1;
 };
 
 struct FlashWork {

@@ -38,16 +38,18 @@ class Cutter {
     plan_.scratch_floats = 0;
     int64_t cost = 0;
     int64_t most_rows = 0;
+    int64_t most_weights = 0;
     ForEachRows([&](const FlashItem& item) {
       cost += Cost(item);
       most_rows = std::max(most_rows, Rows(item));
+      most_weights = std::max(most_weights, WeightFloats(item));
     });
     const int64_t cost_per_item = std::max<int64_t>(1, cost / n_wanted_);
     ForEachRows([&](const FlashItem& item) { CutKeys(item, cost_per_item); });
     std::sort(plan_.items.begin(), plan_.items.end(),
               [this](const auto& a, const auto& b) { return Order(a) < Order(b); });
     plan_.worker_floats =
-        WorkerScratch::Floats(WidthsOf(plan_.spec), most_rows, options_.block_rows);
+        WorkerScratch::Floats(WidthsOf(plan_.spec), most_rows, options_.block_rows) + most_weights;
     plan_.scratch_floats += options_.threads * plan_.worker_floats;
     plan_.bytes = static_cast<int64_t>(plan_.items.capacity() * sizeof(FlashItem));
   }
@@ -108,6 +110,8 @@ class Cutter {
     // In powers of two, so that a sequence that grows needs more but seldom.
     const auto n_room = static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(n_splits)));
     plan_.scratch_floats += SharedPartials::Floats(plan_.spec.v_head_dim, Rows(item), n_room);
+    item.weights = plan_.scratch_floats;
+    plan_.scratch_floats += WeightFloats(item);
     for (int64_t part = 0; part < n_parts; ++part) {
       item.key_begin = first + part * n_splits / n_parts * kSplitKeys;
       item.key_end = std::min(n_keys, first + (part + 1) * n_splits / n_parts * kSplitKeys);
@@ -120,6 +124,13 @@ class Cutter {
   }
   static int64_t SplitBegin(int64_t key) { return key / kSplitKeys * kSplitKeys; }
   int64_t Rows(const FlashItem& item) const { return (item.query_end - item.query_begin) * group_; }
+  // Of the weights of all keys, where they are asked for.
+  int64_t WeightFloats(const FlashItem& item) const {
+    const SequenceRows& rows = rows_[static_cast<size_t>(item.sequence)];
+    const int64_t n_queries = item.query_end - FirstMassQuery(rows, item);
+    if (n_queries == 0) return 0;
+    return KeptWeights::Floats(n_queries * group_, SplitsOf(item.key_end - item.key_begin));
+  }
   int64_t Cost(const FlashItem& item) const {
     return (Rows(item) + kRowsPerRead) * (item.key_end - item.key_begin);
   }

@@ -3,6 +3,7 @@
 #ifndef NG_PLUGINS_ATTENTION_FLASH_FLASH_SCRATCH_H_
 #define NG_PLUGINS_ATTENTION_FLASH_FLASH_SCRATCH_H_
 
+#include <bit>
 #include <cstdint>
 
 #include "ng/attention_backend.h"
@@ -41,6 +42,40 @@ struct PartialRows {
     return {out + row * out_stride, max + row, sum + row, out_stride};
   }
 };
+
+// The weights of the keys, of rows whose probabilities are added up over the heads that share a kv
+// head (AttentionRun::attended). Splits are counted from the first that the item's rows see.
+struct KeptWeights {
+  float* weights;  // [n_rows][n_splits][kSplitKeys], e^(score - the split's largest)
+  float* factors;  // [n_rows][n_splits]: the split's largest score; then what makes of its weights
+                   // probabilities
+  int64_t n_splits;  // room for so many
+  int64_t leftmost;  // the first
+
+  // In powers of two, so that a sequence that grows needs more but seldom.
+  static int64_t Room(int64_t n_splits) {
+    return static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(n_splits)));
+  }
+  static int64_t Floats(int64_t n_rows, int64_t n_splits) {
+    return n_rows * Room(n_splits) * kSplitKeys + RoundUp16(n_rows * Room(n_splits));
+  }
+  static KeptWeights At(float* memory, int64_t n_rows, int64_t leftmost, int64_t end) {
+    const int64_t room = Room(end - leftmost);
+    return {memory, memory + n_rows * room * kSplitKeys, room, leftmost};
+  }
+  float* Weights(int64_t row, int64_t split) const {
+    return weights + (row * n_splits + split) * kSplitKeys;
+  }
+  float& Factor(int64_t row, int64_t split) const { return factors[row * n_splits + split]; }
+};
+
+// Of the queries of an item the first one whose probabilities are asked for: item.query_end where
+// none are.
+inline int64_t FirstMassQuery(const SequenceRows& rows, const FlashItem& item) {
+  const int64_t first = rows.n_tokens - rows.mass_tokens;
+  return first < item.query_begin ? item.query_begin
+                                  : (first < item.query_end ? first : item.query_end);
+}
 
 // A worker's own.
 struct WorkerScratch {

@@ -104,6 +104,7 @@ constexpr Seeded kAttentionFaults[] = {
     {"takes_slots_for_tokens", "slots"},
     {"attended_forgets_a_key", "attended"},
     {"attended_changes_output", "attended"},
+    {"attended_differs_in_chunks", "attended"},
 };
 
 constexpr Seeded kArithmeticFaults[] = {
@@ -337,11 +338,17 @@ constexpr Seeded kFabricFaults[] = {
 };
 
 constexpr Seeded kPolicyFaults[] = {
-    {"create_returns_nothing", "needs"}, {"needs_what_there_is_not", "needs"},
-    {"score_throws", "scores"},          {"score_refuses", "scores"},
-    {"leaves_one_unwritten", "scores"},  {"writes_behind", "scores"},
-    {"scores_zeros_with_nan", "scores"}, {"goes_by_the_call_before", "again"},
-    {"goes_by_its_address", "again"},    {"has_one_room_for_all", "threads"},
+    {"create_returns_nothing", "needs"},
+    {"needs_what_there_is_not", "needs"},
+    {"looks_at_fewer_than_no_queries", "needs"},
+    {"score_throws", "scores"},
+    {"score_refuses", "scores"},
+    {"leaves_one_unwritten", "scores"},
+    {"writes_behind", "scores"},
+    {"scores_zeros_with_nan", "scores"},
+    {"goes_by_the_call_before", "again"},
+    {"goes_by_its_address", "again"},
+    {"has_one_room_for_all", "threads"},
 };
 
 constexpr Fixture kFixtures[] = {{"attention", "attention_faults", kAttentionFaults},

@@ -157,8 +157,12 @@ class Misbehaving : public ScatteredStore,
     if (Does("Values", "says a name twice")) return std::vector<Statistic>{{"a"}, {"b"}, {"a"}};
     return std::vector<Statistic>{{"steps", 1, "steps"}};
   }
-  absl::Status Attended(int /*layer*/, SequenceId /*sequence*/,
-                        std::span<const float> /*mass*/) override {
+  int64_t MassTokens(const SequenceRows& rows) const override {
+    Throw("MassTokens");
+    return Does("MassTokens", "wants too many") ? rows.n_tokens + 1 : rows.n_tokens;
+  }
+  absl::Status Attended(int /*layer*/, const SequenceRows& /*rows*/,
+                        const TensorView<const float, 3>& /*mass*/) override {
     Throw("Attended");
     return absl::OkStatus();
   }
@@ -207,8 +211,11 @@ absl::Status UseAll(GuardedCache& cache) try {
   const KvView view = cache.View(1, a, cache.Length(a));
   float row[3];
   cache.CopyRow(KvPart::kKey, view, 17, 1, row);
-  const std::vector<float> mass(18, 1.0F);
-  NG_RETURN_IF_ERROR(CapabilityOf<AttendedMass>(cache)->Attended(1, a, mass));
+  const std::vector<float> mass(36, 1.0F);
+  SequenceRows last{.sequence = a, .start_pos = 17, .n_tokens = 1};
+  last.mass_tokens = CapabilityOf<AttendedMass>(cache)->MassTokens(last);
+  NG_RETURN_IF_ERROR(
+      CapabilityOf<AttendedMass>(cache)->Attended(1, last, {mass.data(), {1, 2, 18}}));
   NG_RETURN_IF_ERROR(cache.Truncate(a, 17));
   NG_ASSIGN_OR_RETURN(const SequenceId b, cache.Fork(a, 40));
   NG_RETURN_IF_ERROR(Feed(cache, b, 1, 2.0F));
@@ -251,7 +258,7 @@ TEST(GuardedCache, NamesThePluginThatThrowsWhereverItDoes) {
   for (const bool check : {false, true}) {
     for (const char* call : {"plan", "Capability", "Open", "OpenFor", "Close", "Length", "Capacity",
                              "Truncate", "Fork", "Append", "Commit", "View", "CopyRow",
-                             "ExportLayer", "ImportLayer", "Values", "Attended"}) {
+                             "ExportLayer", "ImportLayer", "Values", "MassTokens", "Attended"}) {
       EXPECT_EQ(UseAll(call, "throws", check),
                 PluginError(std::string(kName) + " threw: thrown by " + call));
     }

@@ -43,9 +43,17 @@ class Evict final : public Base, public ng::AttendedMass {
     return plan_.attended ? ng::OfferCapability<ng::AttendedMass>(this, name) : nullptr;
   }
 
-  absl::Status Attended(int layer, ng::SequenceId id, std::span<const float> mass) override {
-    std::vector<double>& sums = At(id, layer).mass;
-    for (size_t t = 0; t < mass.size(); ++t) sums[t / ng::kTileTokens] += double{mass[t]};
+  absl::Status Attended(int layer, const ng::SequenceRows& rows,
+                        const ng::TensorView<const float, 3>& mass) override {
+    std::vector<double>& sums = At(rows.sequence, layer).mass;
+    for (int64_t row = 0; row < mass.extent[0]; ++row) {
+      for (int64_t head = 0; head < mass.extent[1]; ++head) {
+        const float* const got = mass.Row(row, head);  // a slot is a token: none has left
+        for (int64_t t = 0; t < mass.extent[2]; ++t) {
+          sums[static_cast<size_t>(t / ng::kTileTokens)] += double{got[t]};
+        }
+      }
+    }
     return absl::OkStatus();
   }
 

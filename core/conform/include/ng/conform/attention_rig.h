@@ -111,8 +111,9 @@ struct RunRequests {
 struct AttentionResult {
   std::vector<std::vector<float>> out;       // [n_sequences][length, n_heads, v_head_dim]
   std::vector<std::vector<float>> captured;  // [n_requests][pos + 1]
-  std::vector<std::vector<float>> attended;  // [n_sequences][length], where it was asked for
-  std::vector<int64_t> allocations;          // [n_steps] of Plan and Run, where they are counted
+  // What tokens got, added row by row, where it was asked for. [n_sequences][n_kv_heads, length]
+  std::vector<std::vector<float>> attended;
+  std::vector<int64_t> allocations;  // [n_steps] of Plan and Run, where they are counted
 };
 
 // A backend and a store made for one case, with the executor they share.

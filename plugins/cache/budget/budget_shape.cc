@@ -39,12 +39,34 @@ class Layout {
 
 absl::Status CheckNeeds(const Policy& policy, const std::string& name) {
   for (const std::string_view need : policy.needs()) {
-    if (need == kNeedKeys || need == kNeedValues) continue;
+    if (need == kNeedKeys || need == kNeedValues || need == kNeedAttended) continue;
     return PluginError("policy '" + name + "' needs '" + std::string(need) +
                        "', which this cache does not give; it gives positions, " +
-                       std::string(kNeedKeys) + ", " + std::string(kNeedValues));
+                       std::string(kNeedKeys) + ", " + std::string(kNeedValues) + ", " +
+                       std::string(kNeedAttended));
   }
   return absl::OkStatus();
+}
+
+// Lays out what is known of the attention that tokens got.
+absl::StatusOr<AttendedShape> ShapeOfAttended(const CacheSpec& spec, const BudgetOptions& options,
+                                              const Policy& policy, Layout& layout) {
+  AttendedShape shape{.max_sequences = spec.max_sequences,
+                      .n_layers = spec.n_layers,
+                      .n_kv_heads = spec.n_kv_heads,
+                      .slots = std::max<int64_t>(1, options.Slots(spec)),
+                      .drafts = spec.draft_tokens,
+                      .queries = policy.attended_queries(),
+                      .every = options.every};
+  if (shape.queries > options.every) {
+    return UsageError("policy '" + options.policy + "' looks at the attention of the last " +
+                      std::to_string(shape.queries) + " queries, must be at most " +
+                      "cache.budget.every = " + std::to_string(options.every));
+  }
+  shape.sums = layout.Add(8, {spec.max_sequences, spec.n_layers, spec.n_kv_heads, 2, shape.slots});
+  shape.log = layout.Add(
+      4, {spec.max_sequences, spec.n_layers, spec.n_kv_heads, shape.drafts, shape.slots});
+  return shape;
 }
 
 }  // namespace
@@ -76,6 +98,11 @@ absl::StatusOr<BudgetShape> ShapeOfBudget(const CacheSpec& spec, const BudgetOpt
   shape.scores = layout.Add(4, {shape.lanes, spec.n_kv_heads, shape.slots});
   if (shape.has_keys) shape.keys = layout.Add(4, {shape.lanes, shape.slots, spec.head_dim});
   if (shape.has_values) shape.values = layout.Add(4, {shape.lanes, shape.slots, spec.value_dim()});
+  shape.has_attended = std::ranges::count(needs, kNeedAttended) != 0;
+  if (shape.has_attended) {
+    NG_ASSIGN_OR_RETURN(shape.attended, ShapeOfAttended(spec, options, policy, layout));
+    shape.masses = layout.Add(4, {shape.lanes, shape.slots});
+  }
   if (layout.overflowed()) {
     return LimitError("a cache of " + std::to_string(spec.max_sequences) + " sequences of " +
                       std::to_string(options.tokens) + " tokens needs more than 2^63 - 1 bytes");
@@ -85,6 +112,7 @@ absl::StatusOr<BudgetShape> ShapeOfBudget(const CacheSpec& spec, const BudgetOpt
   plan.image_tile_bytes = 0;
   plan.boundary_tokens = options.every;
   plan.slots = shape.slots;
+  plan.attended = shape.has_attended;
   return shape;
 }
 

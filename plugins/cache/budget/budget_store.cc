@@ -77,6 +77,8 @@ BudgetStore::BudgetStore(const PluginContext& context, const CacheSpec& spec,
   for (int64_t i = 0; i < spec.max_sequences; ++i) {
     pages_.push_back(memory_.get() + i * shape_.pages.page_bytes);
   }
+  if (!shape_.has_attended) return;
+  attended_ = std::make_unique<AttendedSums>(shape_.attended, executor_, memory_.get());
 }
 
 absl::StatusOr<SequenceId> BudgetStore::Open(int64_t capacity) {
@@ -87,7 +89,9 @@ absl::StatusOr<SequenceId> BudgetStore::Open(int64_t capacity) {
     return LimitError("all " + std::to_string(slots_.size()) + " sequences of the cache are open");
   }
   *slot = {.open = true, .length = 0, .capacity = capacity, .gone = 0};
-  return static_cast<SequenceId>(slot - slots_.begin());
+  const auto sequence = static_cast<SequenceId>(slot - slots_.begin());
+  if (attended_ != nullptr) attended_->Forget(sequence);
+  return sequence;
 }
 
 void BudgetStore::Close(SequenceId sequence) { At(sequence).open = false; }
@@ -100,8 +104,18 @@ absl::Status BudgetStore::Truncate(SequenceId sequence, int64_t length) {
                             std::to_string(length) + " tokens: at " +
                             std::to_string(slot.gone + options_.tokens) + " others have left");
   }
+  if (length == 0) {
+    slot.gone = 0;
+    if (attended_ != nullptr) attended_->Forget(sequence);
+  } else if (attended_ != nullptr) {
+    if (!attended_->CanTruncate(sequence, length)) {
+      return UnsupportedError("cannot truncate sequence " + std::to_string(sequence) + " to " +
+                              std::to_string(length) + " tokens: policy " + options_.policy +
+                              " counts what those behind gave");
+    }
+    attended_->Truncate(sequence, length);
+  }
   slot.length = length;
-  if (length == 0) slot.gone = 0;
   return absl::OkStatus();
 }
 
@@ -111,6 +125,7 @@ absl::StatusOr<SequenceId> BudgetStore::Fork(SequenceId sequence, int64_t capaci
   Slot& to = At(fork);
   to.length = At(sequence).length;
   to.gone = At(sequence).gone;
+  if (attended_ != nullptr) attended_->Copy(sequence, fork);
   const int64_t tiles = (to.length - to.gone + kTileTokens - 1) / kTileTokens;
   for (int layer = 0; layer < n_layers_; ++layer) {
     const KvView from_view = View(layer, sequence, to.length);
@@ -175,6 +190,7 @@ absl::Status BudgetStore::Commit(std::span<const SequenceRows> rows) {
     if (Evicts(entry)) NG_RETURN_IF_ERROR(Choose(entry));
   }
   for (const SequenceRows& entry : rows) {
+    if (attended_ != nullptr) attended_->Commit(entry);
     if (Evicts(entry)) NG_RETURN_IF_ERROR(Evict(entry));
     At(entry.sequence).length += entry.n_tokens;
   }
@@ -192,7 +208,7 @@ absl::Status BudgetStore::Choose(const SequenceRows& rows) {
       absl::Status& chosen = chosen_[static_cast<size_t>(lane)];
       chosen = absl::OkStatus();
       for (int64_t layer = lane; layer < n_layers_ && chosen.ok(); layer += shape_.lanes) {
-        chosen = ChooseInLayer(View(static_cast<int>(layer), rows.sequence, length), lane);
+        chosen = ChooseInLayer(rows, View(static_cast<int>(layer), rows.sequence, length), lane);
       }
     }
   }));
@@ -200,9 +216,10 @@ absl::Status BudgetStore::Choose(const SequenceRows& rows) {
   return absl::OkStatus();
 }
 
-absl::Status BudgetStore::ChooseInLayer(const KvView& view, int64_t lane) {
+absl::Status BudgetStore::ChooseInLayer(const SequenceRows& rows, const KvView& view,
+                                        int64_t lane) {
   const auto n = static_cast<size_t>(view.n_slots());
-  for (int head = 0; head < n_kv_heads_; ++head) NG_RETURN_IF_ERROR(Score(view, head, lane));
+  for (int head = 0; head < n_kv_heads_; ++head) NG_RETURN_IF_ERROR(Score(rows, view, head, lane));
   if (!options_.per_head) {
     const std::span<float> mean = ScoresOf(lane, 0);
     for (size_t slot = 0; slot < n; ++slot) {
@@ -223,7 +240,8 @@ absl::Status BudgetStore::ChooseInLayer(const KvView& view, int64_t lane) {
   return absl::OkStatus();
 }
 
-absl::Status BudgetStore::Score(const KvView& view, int kv_head, int64_t lane) {
+absl::Status BudgetStore::Score(const SequenceRows& rows, const KvView& view, int kv_head,
+                                int64_t lane) {
   const int64_t n = view.n_slots();
   const auto first = static_cast<size_t>(n);
   const std::span<int32_t> held = Part<int32_t>(shape_.held, lane, shape_.slots).first(first);
@@ -236,12 +254,17 @@ absl::Status BudgetStore::Score(const KvView& view, int kv_head, int64_t lane) {
                     .length = view.length,
                     .positions = held};
   const auto decode = [&](KvPart part, int64_t offset, int64_t width) {
-    float* const rows = Part<float>(offset, lane, shape_.slots * width).data();
-    CopySlots(part, view, kv_head, n, rows);
-    return TensorView<const float, 2>(rows, {n, width});
+    float* const decoded = Part<float>(offset, lane, shape_.slots * width).data();
+    CopySlots(part, view, kv_head, n, decoded);
+    return TensorView<const float, 2>(decoded, {n, width});
   };
   if (shape_.has_keys) tokens.keys = decode(KvPart::kKey, shape_.keys, head_dim_);
   if (shape_.has_values) tokens.values = decode(KvPart::kValue, shape_.values, value_dim_);
+  if (shape_.has_attended) {
+    const std::span<float> masses = Part<float>(shape_.masses, lane, shape_.slots).first(first);
+    attended_->Sum(view.layer, kv_head, rows, masses);
+    tokens.attended = masses;
+  }
   return policy_->Score(tokens, ScoresOf(lane, kv_head).first(first));
 }
 
@@ -249,6 +272,7 @@ absl::Status BudgetStore::Evict(const SequenceRows& rows) {
   const SequenceId sequence = rows.sequence;
   const int64_t length = rows.start_pos + rows.n_tokens;
   const int64_t n_items = int64_t{n_layers_} * n_kv_heads_;
+  if (attended_ != nullptr) attended_->Settle(rows);
   NG_RETURN_IF_ERROR(ParallelFor(executor_, n_items, [&](int64_t item, int64_t end, int) {
     for (; item < end; ++item) {
       const int layer = static_cast<int>(item / n_kv_heads_);
@@ -262,8 +286,10 @@ absl::Status BudgetStore::Evict(const SequenceRows& rows) {
         positions[static_cast<size_t>(to)] = static_cast<int32_t>(view.TokenAt(head, from));
         if (from != to) MoveSlot(view, head, from, to);
       }
+      if (attended_ != nullptr) attended_->Keep(layer, head, sequence, chosen);
     }
   }));
+  if (attended_ != nullptr) attended_->Left(sequence, options_.tokens);
   Slot& slot = At(sequence);
   n_gone_ += length - options_.tokens - slot.gone;
   ++n_evictions_;
@@ -280,7 +306,8 @@ std::string BudgetStore::Report() const {
 }
 
 void* BudgetStore::Capability(std::string_view name) {
-  return OfferCapability<Statistics>(this, name);
+  if (attended_ == nullptr && name == AttendedMass::kName) return nullptr;
+  return OfferCapability<Statistics, AttendedMass>(this, name);
 }
 
 absl::StatusOr<std::vector<Statistic>> BudgetStore::Values() const {

@@ -21,6 +21,7 @@
 #include "ng/cache_capabilities.h"
 #include "ng/policy.h"
 #include "ng/tile_store.h"
+#include "plugins/cache/budget/attended_sums.h"
 #include "plugins/cache/budget/budget_options.h"
 
 namespace ng {
@@ -44,13 +45,16 @@ struct BudgetShape {
   int64_t scores = 0;  // float [lanes, n_kv_heads, slots]
   int64_t keys = 0;    // float [lanes, slots, head_dim], where the policy needs them
   int64_t values = 0;  // float [lanes, slots, value_dim], alike
+  int64_t masses = 0;  // float [lanes, slots], alike: the attention that a head's tokens got
   bool has_keys = false;
   bool has_values = false;
+  bool has_attended = false;
+  AttendedShape attended;  // where the policy needs it
 };
 absl::StatusOr<BudgetShape> ShapeOfBudget(const CacheSpec& spec, const BudgetOptions& options,
                                           const Policy& policy);
 
-class BudgetStore final : public TileStore, public Statistics {
+class BudgetStore final : public TileStore, public Statistics, public AttendedMass {
  public:
   // memory: [shape.pages.plan.bytes], 64-byte aligned, zero.
   BudgetStore(const PluginContext& context, const CacheSpec& spec, const BudgetOptions& options,
@@ -69,6 +73,11 @@ class BudgetStore final : public TileStore, public Statistics {
   std::string Report() const override;
   void* Capability(std::string_view name) override;
   absl::StatusOr<std::vector<Statistic>> Values() const override;
+  int64_t MassTokens(const SequenceRows& rows) const override { return attended_->Wanted(rows); }
+  absl::Status Attended(int layer, const SequenceRows& rows,
+                        const TensorView<const float, 3>& mass) override {
+    return attended_->Add(layer, rows, mass);
+  }
 
  private:
   struct Slot {
@@ -84,9 +93,9 @@ class BudgetStore final : public TileStore, public Statistics {
   // Chooses what a sequence keeps, in all layers; nothing has changed yet.
   absl::Status Choose(const SequenceRows& rows);
   // The same in one layer. [worker]
-  absl::Status ChooseInLayer(const KvView& view, int64_t lane);
+  absl::Status ChooseInLayer(const SequenceRows& rows, const KvView& view, int64_t lane);
   // The scores of one kv head. [worker]
-  absl::Status Score(const KvView& view, int kv_head, int64_t lane);
+  absl::Status Score(const SequenceRows& rows, const KvView& view, int kv_head, int64_t lane);
   // [slots] of one kv head of the lane's layer.
   std::span<float> ScoresOf(int64_t lane, int kv_head) const {
     return Part<float>(shape_.scores, lane * n_kv_heads_ + kv_head, shape_.slots);
@@ -114,9 +123,10 @@ class BudgetStore final : public TileStore, public Statistics {
   const std::vector<int> layers_;  // [n_layers], as the run numbers them
   const std::shared_ptr<std::byte> memory_;
   const std::unique_ptr<Policy> policy_;
-  std::vector<const std::byte*> pages_;  // [max_sequences]
-  std::vector<Slot> slots_;              // [max_sequences]
-  std::vector<absl::Status> chosen_;     // [lanes]
+  std::unique_ptr<AttendedSums> attended_;  // null: the policy does not need it
+  std::vector<const std::byte*> pages_;     // [max_sequences]
+  std::vector<Slot> slots_;                 // [max_sequences]
+  std::vector<absl::Status> chosen_;        // [lanes]
   int64_t n_evictions_ = 0;
   int64_t n_gone_ = 0;
   double seconds_ = 0.0;

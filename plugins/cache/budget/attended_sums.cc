@@ -1,0 +1,204 @@
+#include "plugins/cache/budget/attended_sums.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace ng {
+namespace {
+
+// Slots that a worker adds up at a time.
+constexpr int64_t kChunk = 256;
+
+// sums[i] += mass[i]
+void AddTo(double* sums, const float* mass, int64_t n) {
+  for (int64_t i = 0; i < n; ++i) sums[i] += double{mass[i]};
+}
+
+}  // namespace
+
+AttendedSums::AttendedSums(const AttendedShape& shape, Executor& executor, std::byte* memory)
+    : shape_(shape),
+      executor_(executor),
+      sums_(reinterpret_cast<double*>(memory + shape.sums)),
+      log_(reinterpret_cast<float*>(memory + shape.log)),
+      layers_(static_cast<size_t>(shape.max_sequences * shape.n_layers)) {}
+
+int64_t AttendedSums::FirstCounted(int64_t position) const {
+  if (shape_.queries == 0) return 0;
+  return position / shape_.every * shape_.every + shape_.every - shape_.queries;
+}
+
+int64_t AttendedSums::Wanted(const SequenceRows& rows) const {
+  const int64_t end = rows.start_pos + rows.n_tokens;
+  if (rows.n_tokens == 0) return 0;
+  return std::clamp<int64_t>(end - FirstCounted(end - 1), 0, rows.n_tokens);
+}
+
+absl::Status AttendedSums::Add(int layer, const SequenceRows& rows,
+                               const TensorView<const float, 3>& mass) {
+  Layer& state = At(rows.sequence, layer);
+  const int64_t begin = FirstCounted(rows.start_pos + rows.n_tokens - 1);
+  if (state.begin != begin) {
+    state = {};
+    state.begin = state.end = begin;
+  }
+  AddLog(layer, rows.sequence, rows.start_pos);
+  state.end = std::max(state.end, rows.start_pos);
+  state.previous = -1;
+  if (!Logs(rows)) {
+    state.pending = true;
+    return AddRows(layer, rows, mass);
+  }
+  state.pending = false;
+  state.log_begin = rows.start_pos + rows.n_tokens - mass.extent[0];
+  state.n_log = mass.extent[0];
+  for (int64_t row = 0; row < mass.extent[0]; ++row) {
+    for (int64_t head = 0; head < shape_.n_kv_heads; ++head) {
+      float* const to = LogOf(rows.sequence, layer, head, row);
+      std::copy_n(mass.Row(row, head), mass.extent[2], to);
+      std::fill(to + mass.extent[2], to + shape_.slots, 0.0F);
+    }
+  }
+  return absl::OkStatus();
+}
+
+void AttendedSums::AddLog(int layer, SequenceId sequence, int64_t end) {
+  Layer& state = At(sequence, layer);
+  const int64_t first = std::max(state.end, state.log_begin) - state.log_begin;
+  const int64_t last = std::min(state.n_log, end - state.log_begin);
+  for (int64_t head = 0; head < shape_.n_kv_heads && first < last; ++head) {
+    double* const sums = SumsOf(sequence, layer, head, state.now);
+    std::fill(sums + state.valid[state.now], sums + shape_.slots, 0.0);
+    for (int64_t row = first; row < last; ++row) {
+      AddTo(sums, LogOf(sequence, layer, head, row), shape_.slots);
+    }
+  }
+  if (first < last) state.valid[state.now] = shape_.slots;
+  state.n_log = 0;
+}
+
+absl::Status AttendedSums::AddRows(int layer, const SequenceRows& rows,
+                                   const TensorView<const float, 3>& mass) {
+  Layer& state = At(rows.sequence, layer);
+  const int64_t n_slots = mass.extent[2];
+  const int64_t n_valid = std::min(n_slots, state.valid[state.now]);
+  const int64_t n_chunks = (n_slots + kChunk - 1) / kChunk;
+  state.valid[1 - state.now] = n_slots;
+  const int64_t n_items = shape_.n_kv_heads * n_chunks;
+  const auto add = [&](int64_t begin, int64_t end, int /*worker*/) {
+    for (int64_t item = begin; item < end; ++item) {
+      const int64_t head = item / n_chunks;
+      const int64_t first = item % n_chunks * kChunk;
+      const int64_t n = std::min(kChunk, n_slots - first);
+      const double* const from = SumsOf(rows.sequence, layer, head, state.now) + first;
+      double* const to = SumsOf(rows.sequence, layer, head, 1 - state.now) + first;
+      const int64_t n_old = std::clamp<int64_t>(n_valid - first, 0, n);
+      std::copy_n(from, n_old, to);
+      std::fill(to + n_old, to + n, 0.0);
+      for (int64_t row = 0; row < mass.extent[0]; ++row) AddTo(to, mass.Row(row, head) + first, n);
+    }
+  };
+  if (mass.extent[0] > 1) return ParallelFor(executor_, n_items, add);
+  add(0, n_items, 0);
+  return absl::OkStatus();
+}
+
+void AttendedSums::Sum(int layer, int kv_head, const SequenceRows& rows,
+                       std::span<float> out) const {
+  const Layer& state = At(rows.sequence, layer);
+  const int which = state.pending ? 1 - state.now : state.now;
+  const double* const sums = SumsOf(rows.sequence, layer, kv_head, which);
+  const int64_t end = rows.start_pos + rows.n_tokens;
+  for (size_t slot = 0; slot < out.size(); ++slot) {
+    double sum = static_cast<int64_t>(slot) < state.valid[which] ? sums[slot] : 0.0;
+    for (int64_t row = 0; row < state.n_log; ++row) {
+      const int64_t position = state.log_begin + row;
+      if (position < state.end || position >= end) continue;
+      sum += double{LogOf(rows.sequence, layer, kv_head, row)[slot]};
+    }
+    out[slot] = static_cast<float>(sum);
+  }
+}
+
+void AttendedSums::Commit(const SequenceRows& rows) {
+  for (int layer = 0; layer < shape_.n_layers; ++layer) {
+    Layer& state = At(rows.sequence, layer);
+    const bool added = state.pending && Wanted(rows) > 0;
+    state.pending = false;
+    if (!added) continue;
+    state.now = 1 - state.now;
+    state.previous = rows.start_pos;
+    state.end = rows.start_pos + rows.n_tokens;
+  }
+}
+
+void AttendedSums::Settle(const SequenceRows& rows) {
+  const int64_t end = rows.start_pos + rows.n_tokens;
+  for (int layer = 0; layer < shape_.n_layers; ++layer) {
+    AddLog(layer, rows.sequence, end);
+    Layer& state = At(rows.sequence, layer);
+    state.end = end;
+    state.previous = -1;
+  }
+}
+
+void AttendedSums::Keep(int layer, int kv_head, SequenceId sequence,
+                        std::span<const int32_t> kept) {
+  const Layer& state = At(sequence, layer);
+  double* const sums = SumsOf(sequence, layer, kv_head, state.now);
+  for (size_t to = 0; to < kept.size(); ++to) {
+    sums[to] = kept[to] < state.valid[state.now] ? sums[kept[to]] : 0.0;
+  }
+}
+
+void AttendedSums::Left(SequenceId sequence, int64_t n_slots) {
+  for (int layer = 0; layer < shape_.n_layers; ++layer) {
+    Layer& state = At(sequence, layer);
+    state.valid[state.now] = n_slots;
+  }
+}
+
+void AttendedSums::Forget(SequenceId sequence) {
+  for (int layer = 0; layer < shape_.n_layers; ++layer) At(sequence, layer) = {};
+}
+
+void AttendedSums::Copy(SequenceId from, SequenceId to) {
+  for (int layer = 0; layer < shape_.n_layers; ++layer) {
+    Layer& state = At(to, layer);
+    state = At(from, layer);
+    state.previous = -1;
+    state.pending = false;
+    for (int64_t head = 0; head < shape_.n_kv_heads; ++head) {
+      std::copy_n(SumsOf(from, layer, head, state.now), state.valid[state.now],
+                  SumsOf(to, layer, head, state.now));
+      std::copy_n(LogOf(from, layer, head, 0), state.n_log * shape_.slots,
+                  LogOf(to, layer, head, 0));
+    }
+  }
+}
+
+bool AttendedSums::CanTruncate(SequenceId sequence, int64_t length) const {
+  for (int layer = 0; layer < shape_.n_layers; ++layer) {
+    const Layer& state = At(sequence, layer);
+    if (length < state.end && length > state.begin && length != state.previous) return false;
+  }
+  return true;
+}
+
+void AttendedSums::Truncate(SequenceId sequence, int64_t length) {
+  for (int layer = 0; layer < shape_.n_layers; ++layer) {
+    Layer& state = At(sequence, layer);
+    if (length >= state.end) {
+      state.n_log = std::clamp<int64_t>(length - state.log_begin, 0, state.n_log);
+    } else if (length <= state.begin) {
+      state = {};
+    } else {
+      state.now = 1 - state.now;
+      state.end = length;
+      state.previous = -1;
+      state.n_log = 0;
+    }
+  }
+}
+
+}  // namespace ng

@@ -7,6 +7,7 @@ import json
 import math
 
 LAG, SINKS = 8, 4
+QUERIES, KERNEL = 6, 5
 
 
 def number(row, dim, salt):
@@ -68,6 +69,33 @@ def lagkv(keys, values):
     return scores
 
 
+def attention(n, salt):
+    """What the tokens got: numbers in [0, 1)."""
+    return [number(i, 0, salt + 200) + 0.5 for i in range(n)]
+
+
+def observed(attended):
+    return attended
+
+
+def observed_mean(attended):
+    return [x / (len(attended) - i) for i, x in enumerate(attended)]
+
+
+def tova(attended):
+    return attended
+
+
+def snapkv(attended, pool=lambda near: sum(near) / KERNEL):
+    n = len(attended) - QUERIES
+    side = KERNEL // 2
+    return [pool(attended[max(0, i - side):min(n, i + side + 1)]) for i in range(n)] + [math.inf] * QUERIES
+
+
+def snapkv_max(attended):
+    return snapkv(attended, max)
+
+
 def kept(scores, n_kept):
     order = sorted(range(len(scores)), key=lambda i: (-scores[i], i))
     return sorted(order[:n_kept])
@@ -75,10 +103,11 @@ def kept(scores, n_kept):
 
 def main():
     cases = []
-    for policy in (window, knorm, keydiff, lagkv):
+    by_attention = (observed, observed_mean, tova, snapkv, snapkv_max)
+    for policy in (window, knorm, keydiff, lagkv) + by_attention:
         for n, width, value_width, salt in ((61, 8, 8, 1), (19, 16, 12, 2), (130, 6, 10, 3)):
             keys, values = matrix(n, width, salt), matrix(n, value_width, salt + 100)
-            scores = policy(keys, values)
+            scores = policy(attention(n, salt)) if policy in by_attention else policy(keys, values)
             cases.append({"policy": policy.__name__, "n": n, "head_dim": width, "value_dim": value_width,
                           "salt": salt, "kept": {str(k): kept(scores, k) for k in (1, n // 4, n // 2, 3 * n // 4)}})
     lines = ",\n".join(json.dumps(case) for case in cases)

@@ -34,7 +34,7 @@ class BudgetCache : public ::testing::TestWithParam<BudgetCase> {
     return {"cache.name=budget",     absl::StrCat("cache.budget.tokens=", tokens),
             "cache.budget.every=8",  "cache.budget.sinks=2",
             "cache.budget.recent=4", "cache.budget.policy=" + std::get<3>(GetParam()),
-            "policy.lagkv.lag=4"};
+            "policy.lagkv.lag=4",    "policy.snapkv.queries=4"};
   }
   static std::unique_ptr<Engine> Open(const std::vector<std::string>& more,
                                       const RunNeeds& needs = {.max_tokens = kBudgetTokens,
@@ -191,8 +191,21 @@ INSTANTIATE_TEST_SUITE_P(Reference, BudgetCache,
 INSTANTIATE_TEST_SUITE_P(Policies, BudgetCache,
                          ::testing::Combine(::testing::Values("qwen3/tiny"),
                                             ::testing::Values("flash"), ::testing::Values("int8"),
-                                            ::testing::Values("window", "random", "knorm",
-                                                              "lagkv")),
+                                            ::testing::Values("window", "random", "knorm", "lagkv",
+                                                              "observed", "tova", "snapkv")),
+                         NameOfBudgetCase);
+INSTANTIATE_TEST_SUITE_P(Attended, BudgetCache,
+                         ::testing::Combine(::testing::Values("llama/untied", "gemma3/tiny",
+                                                              "gpt_oss/tiny", "gemma4/inputs",
+                                                              "bloom/tiny", "deepseek_v3/tiny"),
+                                            ::testing::Values("flash"), ::testing::Values("bf16"),
+                                            ::testing::Values("observed")),
+                         NameOfBudgetCase);
+INSTANTIATE_TEST_SUITE_P(AttendedReference, BudgetCache,
+                         ::testing::Combine(::testing::Values("gemma3/tiny"),
+                                            ::testing::Values("reference"),
+                                            ::testing::Values("f32"),
+                                            ::testing::Values("observed", "snapkv")),
                          NameOfBudgetCase);
 
 using test::Arguments;
@@ -225,8 +238,12 @@ TEST(BudgetRun, NamesThePoliciesThatThereAre) {
   ExpectError(NgRun(turn + Arguments{"--cache.budget.policy=lagkv", "--policy.lagkv.lag=0"}), 2,
               {"policy.lagkv.lag=0", "must be in [1, 1048576]"});
   ExpectError(NgRun(turn + Arguments{"--policy.random.sed=1"}), 2, {"policy.random.sed", "seed"});
+  ExpectError(NgRun(turn + Arguments{"--cache.budget.policy=snapkv", "--cache.budget.every=32"}), 2,
+              {"policy 'snapkv' looks at the attention of the last 64 queries, must be at most "
+               "cache.budget.every = 32"});
   const test::Result listed = NgRun({"--list-plugins"});
-  for (const char* policy : {"keydiff", "knorm", "lagkv", "random", "window"}) {
+  for (const char* policy :
+       {"keydiff", "knorm", "lagkv", "observed", "random", "snapkv", "tova", "window"}) {
     EXPECT_THAT(listed.out, HasSubstr(absl::StrCat("policy ", policy, " 1.0.0  ")));
   }
 }

@@ -20,6 +20,8 @@
 #include "plugins/policy/keydiff/keydiff.h"
 #include "plugins/policy/knorm/knorm.h"
 #include "plugins/policy/random/random.h"
+#include "plugins/policy/snapkv/snapkv.h"
+#include "plugins/policy/tova/tova.h"
 #include "plugins/policy/window/window.h"
 
 namespace ng {
@@ -66,7 +68,7 @@ class Told final : public Policy {
 // Needs what no store gives.
 class Wishes final : public Policy {
  public:
-  std::span<const std::string_view> needs() const override { return {&kNeedAttended, 1}; }
+  std::span<const std::string_view> needs() const override { return {&kNeedQueries, 1}; }
   absl::Status Score(const HeldTokens&, std::span<float>) const override {
     return absl::OkStatus();
   }
@@ -276,8 +278,94 @@ TEST_F(BudgetStoreTest, RefusesAPolicyThatNeedsWhatItDoesNotGive) {
   const auto refused = Create(context_, BudgetSpec(), BudgetOf(6, 10), std::make_unique<Wishes>());
   EXPECT_EQ(ExitCode(refused.status()), 4);
   EXPECT_THAT(std::string(refused.status().message()),
-              HasSubstr("policy 'mine' needs 'attended', which this cache does not give; it gives "
-                        "positions, keys, values"));
+              HasSubstr("policy 'mine' needs 'queries', which this cache does not give; it gives "
+                        "positions, keys, values, attended"));
+}
+
+// Scores tokens by the attention that they got of all queries, or of the last ones.
+class Heavy final : public Policy {
+ public:
+  explicit Heavy(int64_t queries) : queries_(queries) {}
+  std::span<const std::string_view> needs() const override { return {&kNeedAttended, 1}; }
+  int64_t attended_queries() const override { return queries_; }
+  absl::Status Score(const HeldTokens& tokens, std::span<float> scores) const override {
+    std::ranges::copy(tokens.attended, scores.begin());
+    return absl::OkStatus();
+  }
+
+ private:
+  const int64_t queries_;
+};
+
+// Queries give all to the tokens of `high`, each to one of its own kv head.
+absl::Status FeedAttending(CacheStore& store, SequenceId id, int64_t n_tokens,
+                           const std::vector<int64_t>& high) {
+  AttendedMass& attended = *CapabilityOf<AttendedMass>(store);
+  const CacheSpec spec = BudgetSpec();
+  for (; n_tokens > 0; --n_tokens) {
+    const int64_t begin = store.Length(id);
+    const std::vector<float> row(10);
+    const TensorView<const float, 3> view(row.data(), {1, spec.n_kv_heads, spec.head_dim});
+    SequenceRows entry{.sequence = id, .start_pos = begin, .n_tokens = 1};
+    entry.mass_tokens = attended.MassTokens(entry);
+    for (int layer = 0; layer < spec.n_layers; ++layer) {
+      NG_RETURN_IF_ERROR(store.Append(layer, {&entry, 1}, view, view));
+      const KvView held = store.View(layer, id, begin + 1);
+      std::vector<float> mass(static_cast<size_t>(2 * held.n_slots()));
+      for (int head = 0; head < 2; ++head) {
+        const int64_t slot = held.SlotOf(head, high[static_cast<size_t>(head)]);
+        if (slot >= 0 && slot < held.n_slots())
+          mass[static_cast<size_t>(head * held.n_slots() + slot)] = 1.0F;
+      }
+      if (entry.mass_tokens == 0) continue;
+      NG_RETURN_IF_ERROR(attended.Attended(layer, entry, {mass.data(), {1, 2, held.n_slots()}}));
+    }
+    NG_RETURN_IF_ERROR(store.Commit({&entry, 1}));
+  }
+  return absl::OkStatus();
+}
+
+TEST_F(BudgetStoreTest, EveryHeadKeepsWhatItsQueriesAttendedTo) {
+  const auto store = Make(BudgetSpec(), BudgetOf(5, 10), std::make_unique<Heavy>(0));
+  EXPECT_TRUE(store->plan().attended);
+  const SequenceId id = store->Open(100).value();
+  ASSERT_TRUE(FeedAttending(*store, id, 10, {4, 6}).ok());
+  // One sink, two newest, and two by attention, of which one got none.
+  EXPECT_THAT(HeldBy(*store, id, 0), ElementsAre(0, 1, 4, 8, 9));
+  EXPECT_THAT(HeldBy(*store, id, 1, 1), ElementsAre(0, 1, 6, 8, 9));
+  // What tokens have got they keep where others leave.
+  ASSERT_TRUE(FeedAttending(*store, id, 10, {9, 13}).ok());
+  EXPECT_THAT(HeldBy(*store, id, 0), ElementsAre(0, 4, 9, 18, 19));
+  EXPECT_THAT(HeldBy(*store, id, 1, 1), ElementsAre(0, 6, 13, 18, 19));
+}
+
+TEST_F(BudgetStoreTest, TheLastQueriesAloneMayCount) {
+  const auto store = Make(BudgetSpec(), BudgetOf(4, 10), std::make_unique<Heavy>(3));
+  const SequenceId id = store->Open(100).value();
+  ASSERT_TRUE(FeedAttending(*store, id, 7, {4, 6}).ok());
+  ASSERT_TRUE(FeedAttending(*store, id, 3, {3, 2}).ok());
+  EXPECT_THAT(HeldBy(*store, id, 0), ElementsAre(0, 3, 8, 9));
+  EXPECT_THAT(HeldBy(*store, id, 1), ElementsAre(0, 2, 8, 9));
+}
+
+TEST_F(BudgetStoreTest, RefusesMoreQueriesThanComeBetweenTwoBoundaries) {
+  const auto refused = Create(context_, BudgetSpec(), BudgetOf(6, 10), std::make_unique<Heavy>(11));
+  EXPECT_EQ(ExitCode(refused.status()), 2);
+  EXPECT_THAT(std::string(refused.status().message()),
+              HasSubstr("policy 'mine' looks at the attention of the last 11 queries, must be at "
+                        "most cache.budget.every = 10"));
+}
+
+TEST_F(BudgetStoreTest, DoesNotGoBackWhereItHasCounted) {
+  const auto store = Make(BudgetSpec(), BudgetOf(6, 50), std::make_unique<Heavy>(0));
+  const SequenceId id = store->Open(100).value();
+  ASSERT_TRUE(FeedAttending(*store, id, 9, {1, 2}).ok());
+  const absl::Status refused = store->Truncate(id, 4);
+  EXPECT_TRUE(IsUnsupported(refused));
+  EXPECT_THAT(std::string(refused.message()),
+              HasSubstr("to 4 tokens: policy mine counts what those behind gave"));
+  EXPECT_EQ(store->Length(id), 9);
+  EXPECT_TRUE(store->Truncate(id, 0).ok());
 }
 
 TEST_F(BudgetStoreTest, TellsHowManyHaveLeft) {
@@ -294,7 +382,7 @@ TEST_F(BudgetStoreTest, TellsHowManyHaveLeft) {
 }
 
 TEST_F(BudgetStoreTest, Conforms) {
-  for (const char* name : {"window", "random", "knorm", "keydiff"}) {
+  for (const char* name : {"window", "random", "knorm", "keydiff", "tova", "snapkv"}) {
     for (const bool per_head : {true, false}) {
       conform::CacheSubject subject;
       subject.settings.quick = true;
@@ -312,6 +400,8 @@ TEST_F(BudgetStoreTest, Conforms) {
         if (std::string(name) == "random") policy = std::make_unique<RandomPolicy>(plain);
         if (std::string(name) == "knorm") policy = std::make_unique<KnormPolicy>(plain);
         if (std::string(name) == "keydiff") policy = std::make_unique<KeydiffPolicy>(plain);
+        if (std::string(name) == "tova") policy = std::make_unique<TovaPolicy>(plain);
+        if (std::string(name) == "snapkv") policy = std::make_unique<SnapkvPolicy>(5, 3, false);
         return Create(context, spec, options, std::move(policy));
       };
       subject.backends = {{"reference", CreateReferenceAttention}, {"flash", CreateFlashAttention}};

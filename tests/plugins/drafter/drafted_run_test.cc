@@ -174,11 +174,12 @@ class MadeUpRuns {
       if (Upto(2) == 0) run.overrides.emplace_back("cache.paged.pool_tokens=64");
     } else if (cache == 1) {
       // Tokens leave, behind which no draft is taken back.
-      run.overrides.insert(
-          run.overrides.end(),
-          {"cache.name=budget", "cache.budget.sinks=1", "cache.budget.recent=2",
-           absl::StrCat("cache.budget.tokens=", 4 + Upto(20)),
-           absl::StrCat("cache.budget.every=", 1 + Upto(12)), "cache.budget.policy=keydiff"});
+      run.overrides.insert(run.overrides.end(),
+                           {"cache.name=budget", "cache.budget.sinks=1", "cache.budget.recent=2",
+                            absl::StrCat("cache.budget.tokens=", 4 + Upto(20)),
+                            absl::StrCat("cache.budget.every=", 1 + Upto(12)),
+                            absl::StrCat("cache.budget.policy=",
+                                         Any<std::string>({"keydiff", "observed", "tova"}))});
     }
     for (std::string& setting : Chain()) run.overrides.push_back(std::move(setting));
     return run;

@@ -19,7 +19,10 @@
 #include "plugins/policy/keydiff/keydiff.h"
 #include "plugins/policy/knorm/knorm.h"
 #include "plugins/policy/lagkv/lagkv.h"
+#include "plugins/policy/observed/observed.h"
 #include "plugins/policy/random/random.h"
+#include "plugins/policy/snapkv/snapkv.h"
+#include "plugins/policy/tova/tova.h"
 #include "plugins/policy/window/window.h"
 
 namespace ng {
@@ -40,12 +43,16 @@ float Number(int64_t row, int64_t dim, int64_t salt) {
 struct Head {
   Head(int64_t n, int64_t head_dim, int64_t value_dim, int64_t salt)
       : keys(Rows(n, head_dim, salt)), values(Rows(n, value_dim, salt + 100)) {
-    for (int64_t i = 0; i < n; ++i) positions.push_back(static_cast<int32_t>(i));
+    for (int64_t i = 0; i < n; ++i) {
+      positions.push_back(static_cast<int32_t>(i));
+      attended.push_back(Number(i, 0, salt + 200) + 0.5F);
+    }
     tokens.length = n;
     tokens.n_kv_heads = 1;
     tokens.positions = positions;
     tokens.keys = {keys.data(), {n, head_dim}};
     tokens.values = {values.data(), {n, value_dim}};
+    tokens.attended = attended;
   }
   static std::vector<float> Rows(int64_t n, int64_t width, int64_t salt) {
     std::vector<float> rows;
@@ -56,6 +63,7 @@ struct Head {
   std::vector<int32_t> positions;
   std::vector<float> keys;
   std::vector<float> values;
+  std::vector<float> attended;
   HeldTokens tokens;
 };
 
@@ -67,9 +75,26 @@ OptionValue IntValue(const char* name, int64_t number) {
   return value;
 }
 
+OptionValue TextValue(const char* name, const char* text) {
+  OptionValue value;
+  value.name = name;
+  value.type = OptionType::kText;
+  value.text = text;
+  return value;
+}
+
 std::unique_ptr<Policy> Make(const std::string& name, std::vector<OptionValue> options) {
   PluginContext context;
   context.options = OptionValues(options);
+  if (name == "observed" || name == "observed_mean") {
+    options = {TextValue("by", name == "observed" ? "sum" : "mean")};
+    context.options = OptionValues(options);
+    return std::make_unique<ObservedPolicy>(context);
+  }
+  if (name == "tova") return std::make_unique<TovaPolicy>(context);
+  if (name == "snapkv" || name == "snapkv_max") {
+    return std::make_unique<SnapkvPolicy>(6, 5, name == "snapkv_max");
+  }
   if (name == "window") return std::make_unique<WindowPolicy>(context);
   if (name == "random") return std::make_unique<RandomPolicy>(context);
   if (name == "knorm") return std::make_unique<KnormPolicy>(context);
@@ -109,7 +134,7 @@ TEST(Policies, KeepWhatTheirDefinitionsKeep) {
       ++n_compared;
     }
   }
-  EXPECT_EQ(n_compared, 48);
+  EXPECT_EQ(n_compared, 108);
 }
 
 TEST(Policies, RandomGoesBySeedLayerHeadAndPositionAlone) {
@@ -142,7 +167,8 @@ TEST(Policies, SayThatRowsAreNotFinite) {
 }
 
 TEST(Policies, Conform) {
-  for (const char* name : {"window", "random", "knorm", "keydiff", "lagkv"}) {
+  for (const char* name : {"window", "random", "knorm", "keydiff", "lagkv", "observed",
+                           "observed_mean", "tova", "snapkv", "snapkv_max"}) {
     const conform::PolicySubject subject{
         .settings = {.quick = true},
         .make = [name](const PluginContext&) -> absl::StatusOr<std::unique_ptr<Policy>> {
@@ -153,6 +179,24 @@ TEST(Policies, Conform) {
         }};
     EXPECT_THAT(conform::CheckPolicy(subject), IsEmpty()) << name;
   }
+}
+
+TEST(Policies, SayOfWhichQueriesTheyWantTheAttention) {
+  EXPECT_EQ(Make("observed", {})->attended_queries(), 0);
+  EXPECT_EQ(Make("tova", {})->attended_queries(), 1);
+  EXPECT_EQ(Make("snapkv", {})->attended_queries(), 6);
+  EXPECT_EQ(Make("keydiff", {})->attended_queries(), 0);
+}
+
+TEST(Policies, SnapkvTakesAnOddNumberOfNeighbours) {
+  PluginContext context;
+  const OptionValue values[] = {IntValue("queries", 8), IntValue("kernel", 4),
+                                TextValue("pool", "mean")};
+  context.options = OptionValues(values);
+  const auto refused = CreateSnapkvPolicy(context);
+  EXPECT_EQ(ExitCode(refused.status()), 2);
+  EXPECT_THAT(std::string(refused.status().message()),
+              HasSubstr("policy.snapkv.kernel = 4, must be an odd number"));
 }
 
 TEST(KeepBest, KeepsSinksNewestAndTheBestBetween) {

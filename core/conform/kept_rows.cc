@@ -5,6 +5,8 @@
 #include <cmath>
 #include <utility>
 
+#include "ng/tiles16.h"
+
 namespace ng::conform {
 namespace {
 
@@ -123,7 +125,7 @@ std::string KeptRows::CompareLayer(const CacheStore& store, SequenceId id, const
     return "tokens from " + std::to_string(view.first) + " on are held, queries see those from " +
            std::to_string(seen) + " on";
   }
-  const bool tiles16 = view.layout == kLayoutTiles16;
+  const bool tiles16 = view.layout == kLayoutTiles16 || view.layout == kLayoutTiles16Bounds;
   for (const KvPart part : kParts) {
     const auto dim = static_cast<size_t>(WidthOf(spec_, part));
     std::vector<float> row(dim);

@@ -135,6 +135,24 @@ void WriteTiles16Row(const Tiles16Side& side, const float* row, int64_t slot, st
   }
 }
 
+void WriteTiles16Bounds(const Tiles16Side& side, const std::byte* tile, std::byte* bounds) {
+  for (int64_t d = 0; d < (side.head_dim + 15) / 16 * 16; ++d) {
+    float least = d < side.head_dim ? HUGE_VALF : 0.0F;
+    float most = -least;
+    for (int64_t slot = 0; slot < 16 && d < side.head_dim; ++slot) {
+      const float key = ReadElement(side, tile, slot, d) * ReadScale(side, tile, slot);
+      const bool nan = std::isnan(key) || std::isnan(least);
+      least = nan ? kNaN : std::min(least, key);
+      most = nan ? kNaN : std::max(most, key);
+    }
+    // The nearest, or its neighbour where that is on the wrong side.
+    uint16_t pair[] = {F32ToBf16(least), F32ToBf16(most)};
+    if (Bf16ToF32(pair[0]) > least) pair[0] += least < 0.0F ? 1 : -1;
+    if (Bf16ToF32(pair[1]) < most) pair[1] += most > 0.0F ? 1 : -1;
+    std::memcpy(bounds + d * 4, pair, 4);
+  }
+}
+
 void PoisonTiles16Row(const Tiles16Side& side, int64_t slot, std::byte* tile) {
   WriteScale(side, kNaN, slot, tile);
   const float lowest = side.codec == Codec::kInt8 ? -128.0F : -8.0F;

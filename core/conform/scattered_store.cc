@@ -7,6 +7,7 @@
 
 #include "core/conform/kept_rows.h"
 #include "ng/conform/plain_tiles.h"
+#include "ng/tiles16.h"
 
 namespace ng::conform {
 namespace {
@@ -33,27 +34,34 @@ absl::StatusOr<std::unique_ptr<CacheStore>> ScatteredStore::Create(const PluginC
 
 int64_t ScatteredStore::tile_bytes(KvPart part) const { return Side(part).TileBytes(); }
 
+int64_t ScatteredStore::head_bytes(KvPart part) const {
+  const bool bounds = part == KvPart::kKey && TileLayoutOf(spec_) == kLayoutTiles16Bounds;
+  return tile_bytes(part) + (bounds ? BoundsBytes(spec_.head_dim) : 0);
+}
+
 std::span<const KvPart> ScatteredStore::parts() const {
   return std::span(kParts).first(HoldsKeysAlone(spec_) ? 1 : 2);
 }
 
 int64_t ScatteredStore::layer_bytes() const {
   int64_t bytes = 0;
-  for (const KvPart part : parts()) bytes += spec_.n_kv_heads * tile_bytes(part);
+  for (const KvPart part : parts()) bytes += spec_.n_kv_heads * head_bytes(part);
   return bytes;
 }
 
 int64_t ScatteredStore::Offset(KvPart part, int layer, int kv_head) const {
   const bool first = part == KvPart::kKey || HoldsKeysAlone(spec_);
-  const int64_t side = first ? 0 : spec_.n_kv_heads * tile_bytes(KvPart::kKey);
-  return layer * layer_bytes() + side + kv_head * tile_bytes(part);
+  const int64_t side = first ? 0 : spec_.n_kv_heads * head_bytes(KvPart::kKey);
+  return layer * layer_bytes() + side + kv_head * head_bytes(first ? KvPart::kKey : part);
 }
 
 CachePlan ScatteredStore::plan() const {
-  return {.layout = kLayoutTiles16,
+  const std::string_view layout = TileLayoutOf(spec_);
+  return {.layout = layout,
           .bytes = static_cast<int64_t>(memory_.size()),
           .bytes_per_token = (layer_bytes() * spec_.n_layers + kPageTokens - 1) / kPageTokens,
-          .image_tile_bytes = layer_bytes(),
+          // An image has no bounds.
+          .image_tile_bytes = layout == kLayoutTiles16 ? layer_bytes() : 0,
           .v_head_dim = true,
           .v_in_k = HoldsKeysAlone(spec_)};
 }
@@ -131,6 +139,10 @@ absl::Status ScatteredStore::Append(int layer, std::span<const SequenceRows> row
           WriteTiles16Row(Side(part), source.Row(entry.row_begin + i, head), token % kPageTokens,
                           page + Offset(part, layer, head));
         }
+        if (token % kPageTokens == kPageTokens - 1 && plan().layout == kLayoutTiles16Bounds) {
+          std::byte* const tile = page + Offset(KvPart::kKey, layer, head);
+          WriteTiles16Bounds(Side(KvPart::kKey), tile, tile + tile_bytes(KvPart::kKey));
+        }
       }
     }
   }
@@ -147,10 +159,10 @@ KvView ScatteredStore::View(int layer, SequenceId sequence, int64_t length) cons
   const auto side = [&](KvPart part) {
     return KvSide{.codec = codec(part),
                   .offset = Offset(part, layer, 0),
-                  .head_stride = tile_bytes(part),
+                  .head_stride = head_bytes(HoldsKeysAlone(spec_) ? KvPart::kKey : part),
                   .tile_bytes = tile_bytes(part)};
   };
-  return {.layout = kLayoutTiles16,
+  return {.layout = TileLayoutOf(spec_),
           .pages = {pages.data(), pages.size()},
           .page_tokens = kPageTokens,
           .length = length,
@@ -171,6 +183,7 @@ void ScatteredStore::CopyRow(KvPart part, const KvView& view, int64_t token, int
 // A layer of a page is a tile of the image: the K tiles of all heads, then their V tiles.
 absl::Status ScatteredStore::ExportLayer(int layer, SequenceId sequence,
                                          std::span<std::byte> image) const {
+  if (plan().image_tile_bytes == 0) return UnsupportedError("no images of tiles with bounds");
   const int64_t length = Length(sequence);
   if (std::ssize(image) != Pages(length) * layer_bytes()) return RuntimeError("another size");
   const std::vector<float> zeros(static_cast<size_t>(std::max(spec_.head_dim, spec_.value_dim())));
@@ -192,6 +205,7 @@ absl::Status ScatteredStore::ExportLayer(int layer, SequenceId sequence,
 
 absl::Status ScatteredStore::ImportLayer(int layer, const SequenceRows& rows,
                                          std::span<const std::byte> image) {
+  if (plan().image_tile_bytes == 0) return UnsupportedError("no images of tiles with bounds");
   const int64_t end = rows.start_pos + rows.n_tokens;
   if (rows.start_pos % kPageTokens != 0) return RuntimeError("begins within a tile");
   NG_RETURN_IF_ERROR(CheckFits(rows));
@@ -215,7 +229,10 @@ void ScatteredStore::Poison(const Sequence& sequence, int layer, int64_t begin, 
     std::byte* page = sequence.pages[static_cast<size_t>(token / kPageTokens)];
     for (int head = 0; head < spec_.n_kv_heads; ++head) {
       for (const KvPart part : parts()) {
-        PoisonTiles16Row(Side(part), token % kPageTokens, page + Offset(part, layer, head));
+        std::byte* const tile = page + Offset(part, layer, head);
+        PoisonTiles16Row(Side(part), token % kPageTokens, tile);
+        std::memset(tile + tile_bytes(part), 0xFF,  // bounds of NaN, where there are any
+                    static_cast<size_t>(head_bytes(part) - tile_bytes(part)));
       }
     }
   }

@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "core/base/absl_view.h"
+#include "ng/tiles16.h"
 
 namespace ng {
 namespace {
@@ -150,7 +151,7 @@ absl::Status CacheChecks::View(const KvView& view, int layer, SequenceId sequenc
                           absl::StrCat(plan_.v_in_k, " as in the plan")));
   NG_RETURN_IF_ERROR(Slots(view));
   // How another layout uses pages and strides is between the store and its backend.
-  if (view.layout != kLayoutTiles16) return absl::OkStatus();
+  if (view.layout != kLayoutTiles16 && view.layout != kLayoutTiles16Bounds) return absl::OkStatus();
   NG_RETURN_IF_ERROR(Must(view.page_tokens > 0 && view.page_tokens % kTileTokens == 0,
                           "page_tokens", view.page_tokens, "a multiple of 16"));
   const int64_t n_pages = DivideUp(view.n_slots(), view.page_tokens);

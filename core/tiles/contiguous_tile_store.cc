@@ -57,11 +57,17 @@ absl::StatusOr<SequenceId> ContiguousTileStore::Fork(SequenceId sequence, int64_
   NG_ASSIGN_OR_RETURN(const SequenceId fork, Open(capacity));
   const int64_t written = At(sequence).written;
   const int64_t tiles = (std::min(written, shape_.page_tokens) + kTileTokens - 1) / kTileTokens;
+  const int64_t page_tiles = shape_.page_tokens / kTileTokens;
   for (int layer = 0; layer < n_layers_; ++layer) {
     for (int head = 0; head < n_kv_heads_; ++head) {
       for (const KvSide& side : {shape_.k, shape_.v}) {
-        std::memcpy(HeadTiles(fork, layer, side, head), HeadTiles(sequence, layer, side, head),
-                    static_cast<size_t>(tiles * side.tile_bytes));
+        std::byte* const to = HeadTiles(fork, layer, side, head);
+        const std::byte* const from = HeadTiles(sequence, layer, side, head);
+        std::memcpy(to, from, static_cast<size_t>(tiles * side.tile_bytes));
+        // Bounds, where there are any.
+        const int64_t end = page_tiles * side.tile_bytes;
+        const int64_t behind = (side.head_stride - end) / page_tiles * tiles;
+        std::memcpy(to + end, from + end, static_cast<size_t>(behind));
       }
     }
   }
@@ -80,7 +86,7 @@ KvView ContiguousTileStore::View(int layer, SequenceId sequence, int64_t length)
   assert(layer >= 0 && layer < n_layers_ && length >= 0 && length <= Capacity(sequence));
   const auto n_pages =
       static_cast<size_t>((std::max<int64_t>(1, length) - 1) / shape_.page_tokens + 1);
-  KvView view{.layout = kLayoutTiles16,
+  KvView view{.layout = shape_.plan.layout,
               .pages = std::span(pages_).subspan(static_cast<size_t>(sequence) * n_pages_, n_pages),
               .page_tokens = shape_.page_tokens,
               .length = length,

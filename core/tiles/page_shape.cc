@@ -74,18 +74,26 @@ absl::Status CheckCodec(const char* part, Codec codec) {
 }
 
 absl::Status CheckLayouts(const CacheSpec& spec) {
+  if (!TileLayoutOf(spec).empty()) return absl::OkStatus();
   std::string asked;
   for (const std::string_view layout : spec.layouts) {
-    if (layout == kLayoutTiles16 || layout == kLayoutAny) return absl::OkStatus();
     if (!asked.empty()) asked += ", ";
     asked += layout;
   }
   return PluginError("cannot write a layout that the attention backend reads (" +
-                     (asked.empty() ? "it lists none" : asked) +
-                     "); can: " + std::string(kLayoutTiles16));
+                     (asked.empty() ? "it lists none" : asked) + "); can: " +
+                     std::string(kLayoutTiles16) + ", " + std::string(kLayoutTiles16Bounds));
 }
 
 }  // namespace
+
+std::string_view TileLayoutOf(const CacheSpec& spec) {
+  for (const std::string_view layout : spec.layouts) {
+    if (layout == kLayoutTiles16 || layout == kLayoutAny) return kLayoutTiles16;
+    if (layout == kLayoutTiles16Bounds) return kLayoutTiles16Bounds;
+  }
+  return "";
+}
 
 absl::StatusOr<PageShape> MakePageShape(const CacheSpec& spec) {
   NG_RETURN_IF_ERROR(CheckShape(spec));
@@ -99,17 +107,20 @@ absl::StatusOr<PageShape> MakePageShape(const CacheSpec& spec) {
   shape.v.codec = spec.codec_v;
   const bool v_in_k = spec.v_in_k && spec.codec_k == spec.codec_v;
   shape.v.tile_bytes = v_in_k ? 0 : TileWriter::ValueTileBytes(spec.codec_v, spec.value_dim());
+  const std::string_view layout = TileLayoutOf(spec);
+  const int64_t bounds_bytes = layout == kLayoutTiles16Bounds ? BoundsBytes(spec.head_dim) : 0;
   const int64_t tiles = (spec.held_tokens() - 1) / kTileTokens + 1;
-  const CheckedBytes k_head = CheckedBytes(shape.k.tile_bytes) * tiles;
+  const CheckedBytes k_head = CheckedBytes(shape.k.tile_bytes + bounds_bytes) * tiles;
   const CheckedBytes v_head = CheckedBytes(shape.v.tile_bytes) * tiles;
   const CheckedBytes k_side = (k_head * spec.n_kv_heads).RoundedUpTo(kAlignment);
   const CheckedBytes v_side = (v_head * spec.n_kv_heads).RoundedUpTo(kAlignment);
-  const CheckedBytes layer = k_side + v_side;
-  const CheckedBytes page = layer * spec.n_layers;
+  const CheckedBytes layer_bytes = k_side + v_side;
+  const CheckedBytes page = layer_bytes * spec.n_layers;
   const CheckedBytes all = page * spec.max_sequences;
   const CheckedBytes page_tokens = CheckedBytes(tiles) * kTileTokens;
   const CheckedBytes per_tile =
-      (CheckedBytes(shape.k.tile_bytes + shape.v.tile_bytes) * spec.n_kv_heads * spec.n_layers)
+      (CheckedBytes(shape.k.tile_bytes + bounds_bytes + shape.v.tile_bytes) * spec.n_kv_heads *
+       spec.n_layers)
           .RoundedUpTo(kTileTokens);
   if (!all.value() || !page_tokens.value() || !per_tile.value()) {
     return LimitError("a cache of " + std::to_string(spec.max_sequences) + " sequences of " +
@@ -120,9 +131,9 @@ absl::StatusOr<PageShape> MakePageShape(const CacheSpec& spec) {
   shape.v.head_stride = *v_head.value();
   shape.v.offset = *k_side.value();
   shape.page_tokens = *page_tokens.value();
-  shape.layer_bytes = *layer.value();
+  shape.layer_bytes = *layer_bytes.value();
   shape.page_bytes = *page.value();
-  shape.plan = {.layout = kLayoutTiles16,
+  shape.plan = {.layout = layout,
                 .bytes = *all.value(),
                 .bytes_per_token = *per_tile.value() / kTileTokens,
                 .image_tile_bytes = (shape.k.tile_bytes + shape.v.tile_bytes) * spec.n_kv_heads,

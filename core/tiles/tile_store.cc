@@ -22,6 +22,14 @@ std::byte* WritableTile(const KvView& view, const KvSide& side, int kv_head, int
   return const_cast<std::byte*>(view.Tile(side, kv_head, tile));
 }
 
+// Writes the bounds of a tile that has all its rows, where the view's layout has bounds.
+void BoundTile(const TileWriter& writer, const KvView& view, int kv_head, int64_t tile,
+               int64_t head_dim) {
+  if (view.layout != kLayoutTiles16Bounds) return;
+  writer.WriteBounds(view.Tile(view.k, kv_head, tile),
+                     const_cast<std::byte*>(BoundsOf(view, kv_head, tile, head_dim)));
+}
+
 }  // namespace
 
 absl::StatusOr<std::shared_ptr<std::byte>> ReserveTiles(int64_t bytes) {
@@ -142,6 +150,9 @@ void TileStore::WriteHead(const KvView& view, const SequenceRows& entry, int kv_
     source.rows = k.Row(entry.row_begin + done, kv_head);
     source.row_stride = k.stride[0];
     key_writer_.WriteKeys(source, tile_at(view.k, tile));
+    if (source.slot + source.n_rows == kTileTokens) {
+      BoundTile(key_writer_, view, kv_head, tile, head_dim_);
+    }
     if (!v_in_k_) {
       source.rows = v.Row(entry.row_begin + done, kv_head);
       source.row_stride = v.stride[0];
@@ -208,6 +219,7 @@ absl::Status TileStore::ImportLayer(int layer, const SequenceRows& rows,
       for (int head = 0; head < n_kv_heads_; ++head, in += side->tile_bytes) {
         std::memcpy(WritableTile(view, *side, head, tile), in,
                     static_cast<size_t>(side->tile_bytes));
+        if (side == &view.k) BoundTile(key_writer_, view, head, tile, head_dim_);
       }
     }
   }

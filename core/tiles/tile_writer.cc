@@ -1,6 +1,7 @@
 #include <immintrin.h>
 
 #include <algorithm>
+#include <bit>
 #include <cstring>
 
 #include "ng/half.h"
@@ -58,6 +59,16 @@ float ReadScaled(Codec codec, const std::byte* tile, int slot, int64_t word, int
   std::memcpy(&scale, tile + slot * 4, 4);
   std::memcpy(&bits, tile + kScalesBytes + word * 4, 4);
   return static_cast<float>(WordElement(codec, bits, element)) * scale;
+}
+
+// The nearest bf16 that is not above, or not below.
+uint16_t Bf16Down(float x) {
+  const auto bits = std::bit_cast<uint32_t>(x);
+  return static_cast<uint16_t>((bits >> 16) + (x < 0.0F && (bits & 0xFFFFU) != 0 ? 1 : 0));
+}
+uint16_t Bf16Up(float x) {
+  const auto bits = std::bit_cast<uint32_t>(x);
+  return static_cast<uint16_t>((bits >> 16) + (x > 0.0F && (bits & 0xFFFFU) != 0 ? 1 : 0));
 }
 
 }  // namespace
@@ -225,6 +236,33 @@ void TileWriter::ReadValues(const std::byte* tile, int n_rows, float* out) const
     } else {
       for (int d = 0; d < head_dim_; ++d) out[d] = ReadValue(tile, r, d);
     }
+  }
+}
+
+void TileWriter::WriteBounds(const std::byte* tile, std::byte* bounds) const {
+  constexpr uint16_t kNaN = 0x7FC0;
+  auto* out = reinterpret_cast<uint16_t*>(bounds);  // [D rounded up to 16][2]
+  std::memset(bounds, 0, static_cast<size_t>(BoundsBytes(head_dim_)));
+  for (int d = 0; d < head_dim_; ++d) {
+    float keys[kTileTokens];
+    if (codec_ == Codec::kF32) {
+      std::memcpy(keys, tile + d * int64_t{sizeof(keys)}, sizeof(keys));
+    } else if (codec_ == Codec::kBf16) {
+      const auto* in = reinterpret_cast<const uint16_t*>(tile) + PairedKeyIndex(0, d);
+      for (int slot = 0; slot < kTileTokens; ++slot) keys[slot] = Bf16ToF32(in[slot * 2]);
+    } else {
+      for (int slot = 0; slot < kTileTokens; ++slot) keys[slot] = ReadKey(tile, slot, d);
+    }
+    float least = keys[0];
+    float most = keys[0];
+    bool numbers = true;
+    for (const float key : keys) {
+      least = key < least ? key : least;
+      most = key > most ? key : most;
+      numbers = numbers && key == key;
+    }
+    out[2 * d] = numbers ? Bf16Down(least) : kNaN;
+    out[2 * d + 1] = numbers ? Bf16Up(most) : kNaN;
   }
 }
 

@@ -1,4 +1,5 @@
-// Bases for stores of layout "tiles16": their memory, and rows written to and read from it.
+// Bases for stores of layouts "tiles16" and "tiles16_bounds", whose bounds they write too: their
+// memory, and rows written to and read from it.
 //
 // A store that derives from TileStore only decides which pages a sequence has, and shows them by
 // its View; all rows go in and out through such views, as floats or as images of snapshots. It
@@ -60,7 +61,8 @@ class TileStore : public CacheStore, public Snapshots {
   // Decodes what a kv head has in its first slots. out: [n_slots, head_dim], or of V [n_slots,
   // value_dim]
   void CopySlots(KvPart part, const KvView& view, int kv_head, int64_t n_slots, float* out) const;
-  // Puts what a kv head has in one slot, K and V, into another one, bit for bit.
+  // Puts what a kv head has in one slot, K and V, into another one, bit for bit. The bounds of
+  // layout "tiles16_bounds" stay as they are.
   void MoveSlot(const KvView& view, int kv_head, int64_t from, int64_t to);
 
   const int n_layers_;
@@ -84,7 +86,7 @@ class TileStore : public CacheStore, public Snapshots {
 };
 
 // Every sequence owns one run of memory from the start, big enough for all tokens that it holds:
-//   [n_layers][K | V][n_kv_heads][tiles of 16 tokens]
+//   [n_layers][K | V][n_kv_heads][tiles of 16 tokens, bounds of K where the layout has them]
 // so a view has one page and a kernel walks each head's keys in one straight line. With a window
 // the run is a ring: token t is where token t - page_tokens was, and a view has the same page
 // several times.

@@ -25,11 +25,19 @@
 // all elements are 0; where x holds NaN or infinity, the scale is NaN: the row reads as NaN.
 // (One scale a head: groups of 16 of the demo model's 32 dimensions change perplexity by less than
 // 0.1 %, and cost a multiplication of every weight for each group.)
+//
+// Layout "tiles16_bounds" is the same with the bounds of each K tile, by which a reader knows what
+// a query's products with the tile's keys cannot exceed. Behind the last K tile that a head has in
+// a page lie the bounds of all of them, side by side: [D rounded up to 16][2] bf16, for each
+// dimension the least and the largest number of the tile's 16 keys as they read, rounded down and
+// up; both NaN where a key has a NaN. Those of a pad dimension are 0. Bounds are written with the
+// last row of a tile; those of a tile that is not full hold anything.
 #ifndef NG_TILES16_H_
 #define NG_TILES16_H_
 
 #include <cstddef>
 #include <cstdint>
+#include <string_view>
 
 #include "ng/cache_store.h"
 #include "ng/isa.h"
@@ -39,8 +47,26 @@
 #pragma GCC visibility push(default)
 namespace ng {
 
+inline constexpr std::string_view kLayoutTiles16Bounds = "tiles16_bounds";
+
+// Of the layouts that a spec asks for, the first of these two; kLayoutAny is "tiles16". Empty: it
+// asks for others only.
+std::string_view TileLayoutOf(const CacheSpec& spec);
+
+// Bytes of the bounds of one tile.
+constexpr int64_t BoundsBytes(int64_t head_dim) { return (head_dim + 15) / 16 * 64; }
+
+// Where the bounds of a tile lie. REQUIRES: the view has them.
+inline const std::byte* BoundsOf(const KvView& view, int kv_head, int64_t tile, int64_t head_dim) {
+  const int64_t page_tiles = view.page_tokens / kTileTokens;
+  const int64_t in_page = tile % page_tiles;
+  return view.Tile(view.k, kv_head, tile) + (page_tiles - in_page) * view.k.tile_bytes +
+         in_page * BoundsBytes(head_dim);
+}
+
 // Where everything lies within a page, computed with checked arithmetic.
-// A page: [n_layers][K | V][n_kv_heads][tiles], without V where that is in K. All sizes in bytes.
+// A page: [n_layers][K | V][n_kv_heads][tiles], without V where that is in K; behind the K tiles of
+// a head their bounds, where the layout has them. All sizes in bytes.
 struct PageShape {
   int64_t page_tokens = 0;  // held_tokens rounded up to whole tiles
   int64_t layer_bytes = 0;  // from one layer to the next
@@ -84,6 +110,9 @@ class TileWriter {
   // The first rows of a tile, decoded. out: [n_rows, head_dim]
   void ReadKeys(const std::byte* tile, int n_rows, float* out) const;
   void ReadValues(const std::byte* tile, int n_rows, float* out) const;
+
+  // The bounds of a K tile, for layout "tiles16_bounds".
+  void WriteBounds(const std::byte* tile, std::byte* bounds) const;
 
   // Puts a stored row into another slot, as it is, in this tile or another one.
   void CopyKeyRow(const std::byte* from, int from_slot, std::byte* to, int to_slot) const;

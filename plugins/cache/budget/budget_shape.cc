@@ -84,6 +84,11 @@ absl::StatusOr<BudgetShape> ShapeOfBudget(const CacheSpec& spec, const BudgetOpt
   held.max_tokens = shape.slots;
   held.window = 0;
   NG_ASSIGN_OR_RETURN(shape.pages, MakePageShape(held));
+  if (shape.pages.plan.layout != kLayoutTiles16) {
+    return PluginError("tokens leave, so there are no bounds of keys (layout " +
+                       std::string(shape.pages.plan.layout) +
+                       "), by which the attention backend reads; contiguous and paged have them");
+  }
   const auto needs = policy.needs();
   shape.has_keys = std::ranges::count(needs, kNeedKeys) != 0;
   shape.has_values = std::ranges::count(needs, kNeedValues) != 0;

@@ -159,7 +159,7 @@ class PagedStore : public TileStore, public PrefixSharing, public Statistics {
 
   KvView View(int layer, SequenceId sequence, int64_t length) const override {
     assert(layer >= 0 && layer < n_layers_ && length >= 0);
-    KvView view{.layout = kLayoutTiles16,
+    KvView view{.layout = shape_.plan.layout,
                 .pages = std::span(At(sequence).pages).first(static_cast<size_t>(PagesFor(length))),
                 .page_tokens = page_tokens_,
                 .length = length,

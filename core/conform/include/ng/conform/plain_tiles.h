@@ -1,5 +1,5 @@
-// Layout "tiles16" spelled out one element at a time, from the words of ng/tiles16.h alone: what
-// tests hold a store's memory against.
+// Layouts "tiles16" and "tiles16_bounds" spelled out one element at a time, from the words of
+// ng/tiles16.h alone: what tests hold a store's memory against.
 #ifndef NG_CONFORM_PLAIN_TILES_H_
 #define NG_CONFORM_PLAIN_TILES_H_
 
@@ -43,6 +43,9 @@ inline bool HoldsKeysAlone(const CacheSpec& spec) {
 
 // Stores one row, pad dimensions included. row: [head_dim]
 void WriteTiles16Row(const Tiles16Side& side, const float* row, int64_t slot, std::byte* tile);
+
+// Writes the bounds of a full tile of keys, as layout "tiles16_bounds" has them.
+void WriteTiles16Bounds(const Tiles16Side& side, const std::byte* tile, std::byte* bounds);
 
 // Makes a row NaN; the integers of int8 and int4 the lowest, under a scale of NaN.
 void PoisonTiles16Row(const Tiles16Side& side, int64_t slot, std::byte* tile);

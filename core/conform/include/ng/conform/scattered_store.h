@@ -80,6 +80,8 @@ class ScatteredStore : public CacheStore, public Snapshots {
   // What is held: K, and V where that is not in it.
   std::span<const KvPart> parts() const;
   int64_t tile_bytes(KvPart part) const;
+  // From one kv head's tile to the next one's: behind a K tile are its bounds.
+  int64_t head_bytes(KvPart part) const;
   absl::Status CheckFits(const SequenceRows& entry) const;
   int64_t layer_bytes() const;
 

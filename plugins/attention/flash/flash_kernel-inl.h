@@ -45,6 +45,7 @@ class FlashRows {
         spec_(work.spec),
         widths_(WidthsOf(work.spec)),
         group_(work.spec.n_heads / work.spec.n_kv_heads),
+        gone_(view_.gone + item_.skipped),
         n_rows_((item_.query_end - item_.query_begin) * group_),
         scratch_(WorkerScratch::At(memory, widths_, n_rows_, kBlockRows)),
         first_kept_(run.attended.empty()
@@ -92,8 +93,8 @@ class FlashRows {
   }
   int Head(int64_t row) const { return item_.kv_head * group_ + static_cast<int>(row % group_); }
 
-  // How many keys there are up to the row's own.
-  int64_t Keys(int64_t row) const { return Pos(row) + 1 - view_.gone; }
+  // How many keys are read up to the row's own.
+  int64_t Keys(int64_t row) const { return Pos(row) + 1 - gone_; }
   // The keys of a split that a row sees: [First, Visible).
   int64_t FirstKey(int64_t row) const {
     const int64_t first = spec_.FirstKey(Pos(row));
@@ -104,6 +105,17 @@ class FlashRows {
     if (position >= view_.n_kept + view_.gone) return position - view_.gone;
     const std::span<const int32_t> kept = view_.KeptBy(item_.kv_head);
     return std::lower_bound(kept.begin(), kept.end(), position) - kept.begin();
+  }
+  // The token that has a key number.
+  int64_t TokenAt(int64_t key) const {
+    if (item_.skipped == 0) return view_.TokenAt(item_.kv_head, key);
+    return TileOf(item_, FirstTile(item_), key / kTileTokens, run_.scratch) * kTileTokens +
+           key % kTileTokens;
+  }
+  // The first tile that the item's first query sees.
+  int64_t FirstTile(const FlashItem& item) const {
+    const SequenceRows& rows = run_.rows[static_cast<size_t>(item.sequence)];
+    return spec_.FirstKey(rows.start_pos + item.query_begin) / kTileTokens;
   }
   static int InSplit(int64_t key, int64_t split) {
     const int64_t n = key - split * kSplitKeys;
@@ -230,6 +242,7 @@ class FlashRows {
 
   // Beyond the item's keys its last tile again. Divides once: pages may be but a tile or two.
   Tiles FindTiles(const FlashItem& item, const KvSide& side, int64_t split) const {
+    if (item.skipped > 0) return FindChosenTiles(item, side, split);
     const KvView& view = run_.views[static_cast<size_t>(item.sequence)];
     const int64_t n_tiles = (item.key_end - 1) / kTileTokens + 1 - split * Block::kSplitTiles;
     const auto page_tiles = static_cast<uint32_t>(view.page_tokens / kTileTokens);
@@ -246,6 +259,19 @@ class FlashRows {
         if (++tile == page_tiles) ++page, tile = 0;
       }
       tiles.at[t] = at;
+    }
+    return tiles;
+  }
+
+  Tiles FindChosenTiles(const FlashItem& item, const KvSide& side, int64_t split) const {
+    const KvView& view = run_.views[static_cast<size_t>(item.sequence)];
+    const int64_t first = FirstTile(item);
+    const int64_t last = (item.key_end - 1) / kTileTokens;
+    Tiles tiles;
+    tiles.tile_bytes = side.tile_bytes;
+    for (int t = 0; t < Block::kSplitTiles; ++t) {
+      const int64_t number = std::clamp(split * Block::kSplitTiles + t, first, last);
+      tiles.at[t] = view.Tile(side, item.kv_head, TileOf(item, first, number, run_.scratch));
     }
     return tiles;
   }
@@ -312,9 +338,9 @@ class FlashRows {
     }
     if (!spec_.alibi_slopes.empty()) {
       const float own_slope = spec_.alibi_slopes[static_cast<size_t>(Head(row))];
-      if (view_.gone > 0) {
+      if (gone_ > 0) {
         for (int i = begin; i < end; ++i) {
-          const int64_t key = view_.TokenAt(item_.kv_head, split * kSplitKeys + i);
+          const int64_t key = TokenAt(split * kSplitKeys + i);
           scores[i] -= own_slope * static_cast<float>(Pos(row) - key);
         }
         return;
@@ -400,13 +426,13 @@ class FlashRows {
                             {FirstKey(row), Keys(row), mass.extent[2]}, to);
   }
 
-  // From slots to positions, where tokens have left: no token's slot is beyond its position.
+  // From numbers to positions, where keys are not read: no token's number is beyond its position.
   void SpreadCapture(const ProbabilityRow& capture) const {
-    if (view_.gone == 0) return;
+    if (gone_ == 0) return;
     int64_t end = capture.pos + 1;  // what lies behind is where it belongs
-    for (int64_t slot = end - view_.gone; slot-- > 0;) {
-      const float probability = capture.out[slot];
-      const int64_t token = view_.TokenAt(item_.kv_head, slot);
+    for (int64_t key = end - gone_; key-- > 0;) {
+      const float probability = capture.out[key];
+      const int64_t token = TokenAt(key);
       while (end > token + 1) capture.out[--end] = 0.0F;
       capture.out[--end] = probability;
     }
@@ -433,6 +459,7 @@ class FlashRows {
   const AttentionSpec& spec_;
   const HeadWidths widths_;
   const int group_;
+  const int64_t gone_;  // keys that no row reads
   const int64_t n_rows_;
   const WorkerScratch scratch_;
   const int64_t first_kept_;  // row whose weights are kept; n_rows_: of none

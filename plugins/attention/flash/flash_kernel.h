@@ -1,13 +1,13 @@
-// The kernel of the flash backend: one work item, on one thread, on one ISA level.
+// The kernel of the backends flash and sparse: one work item, on one thread, on one ISA level.
 //
-// A key's number is its position, or where tokens have left, its slot (KvView::gone). The keys of a
-// sequence are cut at multiples of kSplitKeys from number 0. Within a split a query
-// meets, from the first key that its window leaves it, scores (soft cap and ALiBi applied), their
-// maximum, e^(score - maximum) in key order and the weighted values, each value dimension summed
-// key by key; then (maximum, sum, out) is merged into the splits to its left. The softmax over
-// splits is that of Milakov & Gimelshein 2018 and Dao et al. 2022. Every query goes through exactly
-// these operations whatever else is computed beside it and whoever computes which split: this is
-// the bit contract.
+// A key's number is its position, or where tokens have left, its slot (KvView::gone); where a query
+// reads some tiles only, it counts those (FlashItem::skipped). The keys of a sequence are cut at
+// multiples of kSplitKeys from number 0. Within a split a query meets, from the first key that its
+// window leaves it, scores (soft cap and ALiBi applied), their maximum, e^(score - maximum) in key
+// order and the weighted values, each value dimension summed key by key; then (maximum, sum, out)
+// is merged into the splits to its left. The softmax over splits is that of Milakov & Gimelshein
+// 2018 and Dao et al. 2022. Every query goes through exactly these operations whatever else is
+// computed beside it and whoever computes which split: this is the bit contract.
 //
 // Keys and values are widened to f32, in which everything is computed; but on the level avx512_bf16
 // a query that meets bf16 keys and weights that meet bf16 values are rounded to bf16, and products
@@ -20,6 +20,7 @@
 #define NG_PLUGINS_ATTENTION_FLASH_FLASH_KERNEL_H_
 
 #include <cstdint>
+#include <span>
 
 #include "ng/attention_backend.h"
 #include "ng/isa.h"
@@ -53,7 +54,22 @@ struct FlashItem {
   // The same of the weights of keys, where AttentionRun::attended is asked for. -1: the worker's
   // own place.
   int64_t weights = -1;
+  // Where a query reads some tiles only: how many keys it passes over, and the place in the scratch
+  // of the tiles that it reads, int32_t, rising. Key numbers then count keys that are read: the
+  // first tile that the query sees has its own number, each other one the next. In the list it is
+  // the first. 0: all keys are read. Such an item has one query, of a sequence whose tokens are all
+  // there (KvView::gone).
+  int64_t skipped = 0;
+  int64_t chosen = 0;
 };
+
+// The tile that a chosen one is, by its number among those that are read; before the first of them
+// each is itself. REQUIRES: item.skipped > 0.
+inline int64_t TileOf(const FlashItem& item, int64_t first, int64_t number,
+                      std::span<const float> scratch) {
+  if (number < first) return number;
+  return reinterpret_cast<const int32_t*>(scratch.data() + item.chosen)[number - first];
+}
 
 struct FlashWork {
   const AttentionSpec& spec;

@@ -35,6 +35,7 @@ class Cutter {
 
   void Cut() {
     plan_.items.clear();
+    plan_.choices.clear();
     plan_.scratch_floats = 0;
     int64_t cost = 0;
     int64_t most_rows = 0;
@@ -51,7 +52,8 @@ class Cutter {
     plan_.worker_floats =
         WorkerScratch::Floats(WidthsOf(plan_.spec), most_rows, options_.block_rows) + most_weights;
     plan_.scratch_floats += options_.threads * plan_.worker_floats;
-    plan_.bytes = static_cast<int64_t>(plan_.items.capacity() * sizeof(FlashItem));
+    const size_t n_items = plan_.items.capacity() + plan_.choices.capacity();
+    plan_.bytes = static_cast<int64_t>(n_items * sizeof(FlashItem));
   }
 
  private:
@@ -84,22 +86,48 @@ class Cutter {
   void ForEachRows(const Body& body) const {
     for (size_t s = 0; s < rows_.size(); ++s) {
       const SequenceRows& rows = rows_[s];
-      for (int64_t begin = 0; begin < rows.n_tokens; begin += n_queries_) {
-        const int64_t end = std::min(begin + n_queries_, rows.n_tokens);
+      int64_t end = 0;
+      for (int64_t begin = 0; begin < rows.n_tokens; begin = end) {
+        end = EndOfItem(rows, begin);
+        const int64_t skipped = SkippedKeys(rows, begin);
         for (int head = 0; head < plan_.spec.n_kv_heads; ++head) {
           body(FlashItem{.sequence = static_cast<int32_t>(s),
                          .kv_head = head,
                          .query_begin = begin,
                          .query_end = end,
                          .key_begin = SplitBegin(FirstKey(rows, begin)),
-                         .key_end = rows.start_pos + end - rows.gone});
+                         .key_end = rows.start_pos + end - rows.gone - skipped,
+                         .skipped = skipped});
         }
       }
     }
   }
 
+  // Where the item ends that begins with a query: one that passes over keys is alone.
+  int64_t EndOfItem(const SequenceRows& rows, int64_t begin) const {
+    const int64_t most = std::min(begin + n_queries_, rows.n_tokens);
+    if (options_.most_tiles == 0) return most;
+    int64_t end = begin + 1;
+    if (SkippedKeys(rows, begin) > 0) return end;
+    while (end < most && SkippedKeys(rows, end) == 0) ++end;
+    return end;
+  }
+
+  // Keys that a query sees and does not read.
+  int64_t SkippedKeys(const SequenceRows& rows, int64_t query) const {
+    if (options_.most_tiles == 0) return 0;
+    const int64_t pos = rows.start_pos + query;
+    const int64_t n_tiles = pos / kTileTokens - plan_.spec.FirstKey(pos) / kTileTokens + 1;
+    return std::max<int64_t>(0, n_tiles - options_.most_tiles) * kTileTokens;
+  }
+
   // Adds the item, or several that share its keys.
   void CutKeys(FlashItem item, int64_t cost_per_item) {
+    if (item.skipped > 0) {
+      item.chosen = plan_.scratch_floats;
+      plan_.scratch_floats += RoundUp16(options_.most_tiles);
+      plan_.choices.push_back(item);
+    }
     const int64_t first = item.key_begin;
     const int64_t n_keys = item.key_end;
     const int64_t n_splits = SplitsOf(n_keys - first);
@@ -132,7 +160,9 @@ class Cutter {
     return KeptWeights::Floats(n_queries * group_, SplitsOf(item.key_end - item.key_begin));
   }
   int64_t Cost(const FlashItem& item) const {
-    return (Rows(item) + kRowsPerRead) * (item.key_end - item.key_begin);
+    // Where tiles are chosen, equal for all, so that queries side by side follow one another.
+    const int64_t end = item.skipped > 0 ? RoundUp16(item.key_end) : item.key_end;
+    return (Rows(item) + kRowsPerRead) * (end - item.key_begin);
   }
 
   // Longest first: workers take the next item as they finish, so the ends come close together.

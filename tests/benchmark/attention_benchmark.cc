@@ -3,8 +3,9 @@
 //     --benchmark_repetitions=9 --benchmark_enable_random_interleaving=true
 // Prefill: one sequence, causal, a layer at a time; flop_s counts 2 * heads * tokens^2 * head_dim.
 // Decode: one token behind as many keys as named, layers in turn so that nothing stays in a cache;
-// kv_bytes_s counts K and V once. Names: op / codecs of K and V / heads / kv heads / length /
-// head_dim. The instruction set level is NG_ISA's, by default the best.
+// kv_bytes_s counts K and V once. sparse: decode, and prefill, with an eighth of the pages;
+// kv_bytes_s counts the pages that are read and the bounds of all. Names: op / codecs of K and V /
+// heads / kv heads / length / head_dim. The instruction set level is NG_ISA's, by default the best.
 #include <benchmark/benchmark.h>
 #include <sys/mman.h>
 
@@ -22,7 +23,9 @@
 #include "core/machine/executor.h"
 #include "ng/attention_backend.h"
 #include "ng/isa.h"
+#include "ng/tiles16.h"
 #include "plugins/attention/flash/flash_attention.h"
+#include "plugins/attention/sparse/sparse_attention.h"
 #include "plugins/cache/contiguous/contiguous_store.h"
 
 namespace ng {
@@ -41,6 +44,9 @@ constexpr Shape kPrefillShapes[] = {
 constexpr Shape kDecodeShapes[] = {{12, 12, 1024, 64}, {12, 12, 8192, 64}, {9, 3, 4096, 64},
                                    {9, 3, 8000, 64},   {32, 8, 4096, 128}, {32, 8, 8000, 128},
                                    {32, 8, 16384, 128}};
+constexpr Shape kSparseShapes[] = {{9, 3, 8000, 64}, {32, 8, 8000, 128}};
+constexpr int64_t kSparsePart = 8;
+
 // Of keys and values.
 struct Codecs {
   Codec k;
@@ -67,15 +73,29 @@ void Check(const absl::Status& status) {
   std::exit(1);
 }
 
+// `flash`, or with pages to read `sparse`.
+std::unique_ptr<AttentionBackend> MakeBackend(const PluginContext& context, int64_t pages) {
+  if (pages == 0) return CreateFlashAttention(context).value();
+  std::vector<OptionValue> values(2);
+  values[0].name = "pages";
+  values[0].type = OptionType::kInt;
+  values[0].integer = pages;
+  values[1].name = "measure";
+  values[1].type = OptionType::kBool;
+  PluginContext with_options = context;
+  with_options.options = OptionValues(values);
+  return std::make_unique<SparseAttention>(with_options);
+}
+
 // A sequence of `length` tokens in every layer; runs the last n_queries of them, layer by layer.
 class Attention {
  public:
-  Attention(const Shape& shape, Codecs codecs, int threads, int64_t n_queries)
+  Attention(const Shape& shape, Codecs codecs, int threads, int64_t n_queries, int64_t pages = 0)
       : shape_(shape), executor_(MakeExecutor(threads)) {
     PluginContext context;
     context.executor = executor_.get();
     context.isa = ChooseIsa("auto").value();
-    backend_ = CreateFlashAttention(context).value();
+    backend_ = MakeBackend(context, pages);
     CacheSpec spec{.n_layers = 1,
                    .n_kv_heads = shape.n_kv_heads,
                    .head_dim = shape.head_dim,
@@ -86,6 +106,14 @@ class Attention {
                    .layouts = backend_->layouts()};
     kv_bytes_ = PlanContiguousStore(context, spec).value().bytes_per_token * shape.length;
     n_layers_ = n_queries == 1 ? static_cast<int>(kColdBytes / kv_bytes_ + 1) : 1;
+    if (pages > 0) {
+      const int64_t tile = TileWriter::KeyTileBytes(codecs.k, shape.head_dim) +
+                           TileWriter::ValueTileBytes(codecs.v, shape.head_dim);
+      read_bytes_ = shape.n_kv_heads *
+                    (pages * tile + shape.length / kTileTokens * BoundsBytes(shape.head_dim));
+    } else {
+      read_bytes_ = kv_bytes_;
+    }
     spec.n_layers = n_layers_;
     store_ = CreateContiguousStore(context, spec).value();
     sequence_ = store_->Open(shape.length).value();
@@ -126,7 +154,7 @@ class Attention {
     layer_ = (layer_ + 1) % n_layers_;
   }
 
-  int64_t kv_bytes() const { return kv_bytes_; }
+  int64_t read_bytes() const { return read_bytes_; }
 
  private:
   void Fill() {
@@ -147,7 +175,8 @@ class Attention {
   std::unique_ptr<CacheStore> store_;
   SequenceId sequence_ = 0;
   SequenceRows rows_;
-  int64_t kv_bytes_ = 0;  // of a layer
+  int64_t kv_bytes_ = 0;    // of a layer
+  int64_t read_bytes_ = 0;  // of these, for one query
   int n_layers_ = 1;
   int layer_ = 0;
   std::vector<float> q_, out_;  // [n_queries, n_heads, head_dim]
@@ -173,7 +202,23 @@ void Decode(benchmark::State& state, Shape shape, Codecs codecs) {
   Attention attention(shape, codecs, static_cast<int>(state.range(0)), 1);
   attention.RunLayer();
   while (state.KeepRunning()) attention.RunLayer();
-  SetRate("kv_bytes_s", static_cast<double>(attention.kv_bytes()), state);
+  SetRate("kv_bytes_s", static_cast<double>(attention.read_bytes()), state);
+}
+
+int64_t SparsePages(const Shape& shape) { return shape.length / kTileTokens / kSparsePart; }
+
+void SparsePrefill(benchmark::State& state, Shape shape, Codecs codecs) {
+  Attention attention(shape, codecs, static_cast<int>(state.range(0)), shape.length,
+                      SparsePages(shape));
+  attention.RunLayer();
+  while (state.KeepRunning()) attention.RunLayer();
+}
+
+void SparseDecode(benchmark::State& state, Shape shape, Codecs codecs) {
+  Attention attention(shape, codecs, static_cast<int>(state.range(0)), 1, SparsePages(shape));
+  attention.RunLayer();
+  while (state.KeepRunning()) attention.RunLayer();
+  SetRate("kv_bytes_s", static_cast<double>(attention.read_bytes()), state);
 }
 
 // What decode is measured against: every thread reads a part of memory like the cache's.
@@ -221,6 +266,11 @@ int main(int argc, char** argv) {
     }
     for (const ng::Shape& shape : ng::kDecodeShapes) {
       ng::Register("decode", shape, codecs, ng::Decode);
+    }
+    for (const ng::Shape& shape : ng::kSparseShapes) {
+      ng::Register("prefill", shape, codecs, ng::Prefill);
+      ng::Register("sparse_prefill", shape, codecs, ng::SparsePrefill);
+      ng::Register("sparse_decode", shape, codecs, ng::SparseDecode);
     }
   }
   benchmark::RegisterBenchmark("read", ng::Read)

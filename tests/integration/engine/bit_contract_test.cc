@@ -127,6 +127,34 @@ TEST_P(BitContract, HoldsWhereTokensLeaveTheCache) {
   EXPECT_TRUE(passed);
 }
 
+// Where a token reads some pages only, which ones comes of itself and of the keys before it.
+TEST_P(BitContract, HoldsWhereSomePagesAreRead) {
+  Cell cell = GetParam();
+  std::get<0>(cell) = "sparse";
+  const bool passed = rc::check("logits are the same bits", [&] {
+    const std::string pages = absl::StrCat("attention.sparse.pages=", *rc::gen::inRange(2, 8));
+    std::vector<GenerateRequest> requests;
+    const int n_requests = *rc::gen::inRange(1, 4);
+    for (int i = 0; i < n_requests; ++i) requests.push_back(RandomRequest(390));
+    const std::vector<std::string> ways = {
+        pages,
+        absl::StrCat("run.prefill_chunk=", *rc::gen::inRange(0, 50)),
+        absl::StrCat("run.threads=", *rc::gen::inRange(1, 4)),
+        absl::StrCat("run.use_cache=",
+                     *rc::gen::weightedElement<bool>({{3, true}, {1, false}}) ? "true" : "false"),
+        absl::StrCat("cache.name=", *rc::gen::element("contiguous", "paged")),
+        absl::StrCat("cache.max_sequences=", *rc::gen::inRange(1, 4))};
+    const std::vector<Completion> together = Run(cell, ways, requests);
+    for (size_t i = 0; i < requests.size(); ++i) {
+      const std::vector<Completion> alone = Run(cell, {pages, "run.threads=1"}, {requests[i]});
+      RC_ASSERT(alone[0].ids == together[i].ids);
+      RC_ASSERT(alone[0].captured.logits == together[i].captured.logits);
+      RC_ASSERT(alone[0].captured.decode_logits == together[i].captured.decode_logits);
+    }
+  });
+  EXPECT_TRUE(passed);
+}
+
 // The seed of a random draw belongs to the request, not to its neighbours.
 TEST_P(BitContract, SampledTokensDoNotDependOnTheBatch) {
   const std::vector<std::string> sampled = {"sampler.chain=repetition_penalty,temperature,top_p",

@@ -93,10 +93,10 @@ class CacheSnapshot : public ::testing::Test {
 TempDir* CacheSnapshot::models_ = nullptr;
 
 TEST_F(CacheSnapshot, GivesTheBitsOfARunWithoutItForEveryStoreCodecAndBackend) {
-  for (const char* attention : {"flash", "reference"}) {
+  for (const char* attention : {"flash", "reference", "sparse"}) {
     for (const char* codec : {"f32", "bf16", "f16", "int8", "int4"}) {
       const Arguments with = {absl::StrCat("--attention.name=", attention),
-                              absl::StrCat("--cache.codec=", codec)};
+                              absl::StrCat("--cache.codec=", codec), "--attention.sparse.pages=3"};
       const std::vector<float> plain = DecodeLogits(Prompt(prompt_) + with);
       std::string images[2];
       for (const int from : {0, 1}) {
@@ -203,6 +203,12 @@ TEST_F(CacheSnapshot, RefusesWhatWasMadeWithAnythingElse) {
               {path, "model.weights = f32, this run has bf16"});
   ExpectError(NgRun(run + Arguments{"--attention.name=reference"}), 3,
               {path, "attention = flash 1.0.0, this run has reference 1.0.0"});
+  const Arguments sparse = {"--attention.name=sparse", "--attention.sparse.pages=3"};
+  const std::string sparse_path = Save(sparse);
+  ExpectError(NgRun(Prompt(prompt_) + sparse +
+                    Arguments{"--load-cache", sparse_path, "--attention.sparse.pages=4"}),
+              3, {sparse_path, "pages = 3", "this run has sparse 1.0.0, pages = 4"});
+  Save();
   ExpectError(NgRun(run + Arguments{"--cache.codec_v=int8"}), 3,
               {path, "cache.codec_v = f32, this run has int8"});
   ExpectError(NgRun(DemoTurn(3) + Arguments{"--load-cache", path}), 3, {path, "shape = 2 layers"});

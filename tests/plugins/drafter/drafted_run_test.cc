@@ -181,6 +181,11 @@ class MadeUpRuns {
                             absl::StrCat("cache.budget.policy=",
                                          Any<std::string>({"keydiff", "observed", "tova"}))});
     }
+    if (cache != 1 && Upto(2) == 0) {
+      run.overrides.insert(
+          run.overrides.end(),
+          {"attention.name=sparse", absl::StrCat("attention.sparse.pages=", 2 + Upto(2))});
+    }
     for (std::string& setting : Chain()) run.overrides.push_back(std::move(setting));
     return run;
   }

@@ -1,0 +1,192 @@
+// Attention over some pages in whole runs: the bit contract on models of many kinds, forks, shared
+// prefixes, and what is refused.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <memory>
+#include <random>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "ng/engine.h"
+#include "tests/integration/engine/last_logits.h"
+#include "tests/integration/run_support.h"
+
+namespace ng {
+namespace {
+
+using ::testing::HasSubstr;
+
+constexpr int64_t kSparseTokens = 64;  // the models' context: 4 pages
+
+using SparseCase = std::tuple<std::string, std::string>;  // the model, the cache's codec
+
+class SparseRuns : public ::testing::TestWithParam<SparseCase> {
+ protected:
+  static std::unique_ptr<Engine> Open(const std::vector<std::string>& more) {
+    const auto& [model, codec] = GetParam();
+    EngineOptions options;
+    options.overrides = {"model.path=" NG_TEST_DATA "/golden/" + model,
+                         "attention.name=sparse",
+                         "cache.codec=" + codec,
+                         "run.stop_ids=",
+                         "sampler.chain=greedy",
+                         "run.check_plugins=true"};
+    options.overrides.insert(options.overrides.end(), more.begin(), more.end());
+    auto engine = Engine::Open(options);
+    EXPECT_TRUE(engine.ok()) << engine.status();
+    const absl::Status loaded = (*engine)->Load({.max_tokens = kSparseTokens, .max_sequences = 3});
+    EXPECT_TRUE(loaded.ok()) << loaded;
+    return *std::move(engine);
+  }
+  static std::string Pages(int n) { return absl::StrCat("attention.sparse.pages=", n); }
+
+  std::vector<int32_t> RandomTokens(int64_t n) {
+    std::vector<int32_t> tokens;
+    for (int64_t i = 0; i < n; ++i) tokens.push_back(static_cast<int32_t>(random_() % 40));
+    return tokens;
+  }
+
+  std::mt19937_64 random_{7};
+};
+
+TEST_P(SparseRuns, HaveOneSetOfBitsForAllChunksBatchesAndThreads) {
+  const std::unique_ptr<Engine> whole = Open({Pages(2)});
+  const std::unique_ptr<Engine> other = Open({Pages(2), "run.threads=3", "cache.name=paged"});
+  const SequenceId a = whole->OpenSequence(kSparseTokens).value();
+  const SequenceId b = other->OpenSequence(kSparseTokens).value();
+  const SequenceId beside = other->OpenSequence(kSparseTokens).value();
+  std::vector<int32_t> text;
+  while (std::ssize(text) < kSparseTokens) {
+    const int64_t left = kSparseTokens - std::ssize(text);
+    const auto most = static_cast<uint64_t>(std::min<int64_t>(left, 19));
+    const std::vector<int32_t> tokens = RandomTokens(1 + static_cast<int64_t>(random_() % most));
+    text.insert(text.end(), tokens.begin(), tokens.end());
+    ASSERT_TRUE(whole->TruncateSequence(a, 0).ok());
+    const std::vector<float> wanted = test::LastLogits(*whole, a, text);
+    const SequenceId both[] = {beside, b};
+    const std::vector<int32_t> given[] = {RandomTokens(1), tokens};
+    const auto logits = other->Extend(both, given, LogitRows::kLast);
+    ASSERT_TRUE(logits.ok()) << logits.status();
+    const float* row = logits->logits.Row(1);
+    ASSERT_EQ(std::vector<float>(row, row + logits->logits.extent[1]), wanted) << text.size();
+  }
+}
+
+TEST_P(SparseRuns, HaveTheBitsOfFlashWhereAllPagesFit) {
+  const std::unique_ptr<Engine> sparse = Open({Pages(4)});
+  const std::unique_ptr<Engine> flash = Open({"attention.name=flash"});
+  const std::unique_ptr<Engine> fewer = Open({Pages(2)});
+  std::vector<SequenceId> ids;
+  for (Engine* engine : {sparse.get(), flash.get(), fewer.get()}) {
+    ids.push_back(engine->OpenSequence(kSparseTokens).value());
+  }
+  for (const int64_t n : {int64_t{5}, int64_t{27}, int64_t{1}, kSparseTokens - 33}) {
+    const std::vector<int32_t> tokens = RandomTokens(n);
+    const std::vector<float> wanted = test::LastLogits(*flash, ids[1], tokens);
+    EXPECT_EQ(test::LastLogits(*sparse, ids[0], tokens), wanted);
+    // 32 tokens are two pages.
+    const std::vector<float> of_fewer = test::LastLogits(*fewer, ids[2], tokens);
+    if (fewer->SequenceLength(ids[2]) <= 32) EXPECT_EQ(of_fewer, wanted);
+  }
+}
+
+TEST_P(SparseRuns, GoBackAnywhereAndFork) {
+  for (const char* store : {"contiguous", "paged"}) {
+    const std::unique_ptr<Engine> engine = Open({Pages(2), absl::StrCat("cache.name=", store)});
+    const SequenceId a = engine->OpenSequence(kSparseTokens).value();
+    const SequenceId b = engine->OpenSequence(kSparseTokens).value();
+    const std::vector<int32_t> begin = RandomTokens(45);
+    const std::vector<int32_t> end = RandomTokens(15);
+    test::LastLogits(*engine, a, begin);
+    test::LastLogits(*engine, b, begin);
+    test::LastLogits(*engine, b, RandomTokens(18));
+    ASSERT_TRUE(engine->TruncateSequence(b, 45).ok());
+    const SequenceId fork = engine->ForkSequence(a, kSparseTokens).value();
+    const std::vector<float> wanted = test::LastLogits(*engine, a, end);
+    EXPECT_EQ(test::LastLogits(*engine, b, end), wanted);
+    EXPECT_EQ(test::LastLogits(*engine, fork, end), wanted);
+  }
+}
+
+TEST_P(SparseRuns, ShareTheBeginningsOfPrompts) {
+  std::vector<int32_t> prompt = RandomTokens(50);
+  const GenerateRequest first{prompt, 4, {}};
+  prompt.resize(40);
+  for (const int32_t id : RandomTokens(12)) prompt.push_back(id);
+  const GenerateRequest second{prompt, 8, {}};
+  GenerateOptions keep;
+  keep.capture_decode_logits = true;
+  std::vector<std::vector<Completion>> done;
+  for (const char* share : {"true", "false"}) {
+    const std::unique_ptr<Engine> engine =
+        Open({Pages(2), "cache.name=paged", "cache.paged.page_tokens=16", "cache.max_sequences=1",
+              absl::StrCat("cache.paged.share_prefixes=", share)});
+    const GenerateRequest requests[] = {first, second};
+    auto completions = engine->Generate(requests, keep);
+    ASSERT_TRUE(completions.ok()) << completions.status();
+    done.push_back(*std::move(completions));
+  }
+  EXPECT_EQ(done[0][1].ids, done[1][1].ids);
+  EXPECT_EQ(done[0][1].captured.decode_logits, done[1][1].captured.decode_logits);
+}
+
+std::string NameOfSparseCase(const ::testing::TestParamInfo<SparseCase>& test) {
+  std::string name = absl::StrCat(std::get<0>(test.param), "_", std::get<1>(test.param));
+  std::ranges::replace(name, '/', '_');
+  return name;
+}
+
+INSTANTIATE_TEST_SUITE_P(Models, SparseRuns,
+                         ::testing::Combine(::testing::Values("llama/untied", "qwen3/tiny",
+                                                              "gemma3/tiny", "gpt_oss/tiny",
+                                                              "llama4/tiny", "bloom/tiny",
+                                                              "deepseek_v3/tiny"),
+                                            ::testing::Values("bf16", "int8")),
+                         NameOfSparseCase);
+
+using test::Arguments;
+using test::operator+;  // NOLINT(misc-unused-using-decls): it is used below
+using test::ExpectError;
+using test::NgRun;
+
+Arguments SparseTurn(const Arguments& more) {
+  return test::DemoTurn(90) + Arguments{"--attention.name=sparse", "--run.stop_ids="} + more;
+}
+
+TEST(SparseRun, RefusesWhatDoesNotGoTogether) {
+  ExpectError(NgRun(SparseTurn({"--attention.sparse.pages=1"})), 2,
+              {"attention.sparse.pages=1", "must be in [2, 2^63)"});
+  ExpectError(NgRun(SparseTurn({"--cache.name=budget"})), 4,
+              {"cache plugin 'budget'", "tokens leave, so there are no bounds of keys",
+               "contiguous and paged have them"});
+}
+
+TEST(SparseRun, HasItsBoundsInThePlan) {
+  const auto cache_of = [](const char* attention) {
+    const test::Result planned =
+        NgRun(SparseTurn({absl::StrCat("--attention.name=", attention), "--dry-run"}));
+    EXPECT_EQ(planned.exit_code, 0) << planned.err;
+    return planned.out;
+  };
+  EXPECT_THAT(cache_of("sparse"), HasSubstr("tiles16_bounds"));
+  EXPECT_NE(cache_of("sparse"), cache_of("flash"));
+}
+
+TEST(SparseRun, SaysWhatItMissedAndChangesNothingByMeasuring) {
+  const Arguments few = {"--attention.sparse.pages=3"};
+  const test::Result plain = NgRun(SparseTurn(few));
+  const test::Result measured =
+      NgRun(SparseTurn(few) + Arguments{"--attention.sparse.measure=true"});
+  EXPECT_EQ(measured.exit_code, 0) << measured.err;
+  EXPECT_EQ(measured.out, plain.out);
+  EXPECT_THAT(measured.err, HasSubstr("pages that were not read would have had "));
+  const test::Result all = NgRun(SparseTurn({"--attention.sparse.measure=true"}));
+  EXPECT_THAT(all.err, HasSubstr("all pages were read"));
+}
+
+}  // namespace
+}  // namespace ng

@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "apps/common/arguments.h"
+#include "apps/eval/lab/options.h"
 
 namespace ng::eval {
 namespace {
@@ -35,7 +36,7 @@ absl::Status ReadSource(const po::variables_map& values, CommandLine* line) {
   if (n_sources > 1) {
     return UsageError("only one of --text-file, --ids-file, --samples may be given");
   }
-  if (n_sources == 0 && !line->about.asked()) {
+  if (n_sources == 0 && !line->about.asked() && !line->lab.on) {
     return UsageError("nothing to score; give one of --text-file, --ids-file, --samples");
   }
   return absl::OkStatus();
@@ -51,6 +52,7 @@ absl::Status ReadComparison(const Arguments& arguments, CommandLine* line) {
   if (line->card && !line->against.empty()) {
     return UsageError("--card compares with f32; --against may not be given with it");
   }
+  if (line->lab.on && !line->card) return UsageError("options of a card of methods need --card");
   for (const char* option : {"depths", "repeat"}) {
     if (line->card || values.count(option) == 0 || values[option].defaulted()) continue;
     return UsageError(absl::StrCat("--", option, " needs --card"));
@@ -62,10 +64,11 @@ absl::Status ReadComparison(const Arguments& arguments, CommandLine* line) {
 
 absl::StatusOr<CommandLine> ParseCommandLine(int argc, const char* const* argv) {
   NG_ASSIGN_OR_RETURN(const Arguments arguments,
-                      ParseArguments(argc, argv, OptionsOf(TheManual())));
+                      ParseArguments(WithMethods({argv + 1, argv + argc}), OptionsOf(TheManual())));
   CommandLine line;
   line.engine = EngineOptionsOf(arguments);
   line.about = ReadAbout(arguments.values);
+  NG_ASSIGN_OR_RETURN(line.lab, ReadLab(arguments));
   NG_RETURN_IF_ERROR(ReadSource(arguments.values, &line));
   NG_RETURN_IF_ERROR(ReadComparison(arguments, &line));
   NG_ASSIGN_OR_RETURN(line.jsonl, WantsJsonl(arguments));
@@ -88,9 +91,12 @@ Manual TheManual() {
   compare.options.add_options()  //
       ("against", po::value<std::vector<std::string>>()->value_name("SECTION.KEY=VALUE"),
        "compare with the config that has this change; may be given several times")  //
-      ("card", "every cache and codec against f32: quality, bytes and speed")       //
+      ("card",
+       "every cache and codec against f32: quality, bytes and speed; --card=METHOD,...: "
+       "these methods, see below")  //
       ("depths", TextValue("N,..."),
-       "with --card: tokens in the cache before decode is timed; default: 0 and all that fit")  //
+       "with --card: tokens in the cache before decode is timed; default: 0 and all that fit, or "
+       "the lengths of tasks")  //
       ("repeat", TextValue("N", "5"),
        "with --card: rounds after one that warms up; the medians are printed; 0: no speeds");
   OptionGroup output = {"Output", {}};
@@ -105,8 +111,11 @@ Manual TheManual() {
       .notes = {"Config keys are those of ng-run --help all. Tokens are fed run.prefill_chunk at "
                 "a time, here 256 unless it is set; 1: one by one. The figures do not depend on "
                 "it."},
-      .examples = {"ng-eval --config demo.ini --text-file book.txt --against cache.codec=int8"},
-      .groups = {what, compare, output, AboutOptions()}};
+      .examples =
+          {"ng-eval --config demo.ini --text-file book.txt --against cache.codec=int8",
+           "ng-eval FILE.gguf --card=window,keydiff,int8 --budgets=256,512 --tasks=needle,lookup "
+           "--lengths=1k,2k --report card.html --lines card.jsonl"},
+      .groups = {what, compare, LabGroup(), output, AboutOptions()}};
 }
 
 }  // namespace ng::eval

@@ -13,10 +13,23 @@
 
 namespace ng::eval {
 
+// A card of methods and tasks: policies of a cache with a budget, and codecs.
+struct LabOptions {
+  bool on = false;                    // any of the options below is given
+  std::vector<std::string> methods;   // policies and codecs; empty: all
+  std::vector<int64_t> budgets;       // tokens
+  std::vector<std::string> tasks;     // empty: none
+  std::vector<int64_t> lengths;       // tokens
+  int64_t examples = 5;               // of each task and length
+  std::optional<std::string> report;  // the page
+  std::optional<std::string> lines;   // a line of JSON for each part of the work
+  bool resume = false;                // what `lines` has is not run again
+};
+
 struct CommandLine {
   EngineOptions engine;
 
-  // Exactly one of these three.
+  // Exactly one of these three; a card of tasks needs none.
   std::optional<std::string> text_file;
   std::optional<std::string> ids_file;
   int64_t samples = 0;
@@ -27,6 +40,8 @@ struct CommandLine {
   bool card = false;
   std::vector<int64_t> depths;  // depths of the card's decode; empty: 0, and all that fits
   int64_t repeat = 5;           // rounds of the card that count; 0: no speeds
+
+  LabOptions lab;
 
   bool jsonl = false;
   bool wide = false;  // all columns of tables

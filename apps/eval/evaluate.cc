@@ -7,70 +7,11 @@
 
 #include "absl/strings/str_cat.h"
 #include "apps/common/divergence.h"
+#include "apps/eval/rows.h"
 #include "ng/config.h"
 
 namespace ng::eval {
 namespace {
-
-bool AllFinite(std::span<const float> values) {
-  return std::ranges::all_of(values, [](float value) { return std::isfinite(value); });
-}
-
-int64_t ChunkOf(const Config& config) {
-  constexpr const char* kKey = "run.prefill_chunk";
-  return config.IsDefault(kKey) ? kDefaultChunk : config.Int(kKey);
-}
-
-// One engine's logits for the tokens of a window, one after the other. A chunk is fed when the rows
-// of the chunk before are used up. So rows of two engines can be compared whatever their chunks
-// are.
-class WindowRows {
- public:
-  WindowRows(Engine& engine, const Window& window)
-      : engine_(engine), window_(window), chunk_(static_cast<size_t>(ChunkOf(engine.config()))) {}
-  ~WindowRows() {
-    if (sequence_) engine_.CloseSequence(*sequence_);
-  }
-  WindowRows(const WindowRows&) = delete;
-  WindowRows& operator=(const WindowRows&) = delete;
-
-  absl::Status Open() {
-    NG_ASSIGN_OR_RETURN(sequence_, engine_.OpenSequence(static_cast<int64_t>(window_.fed.size())));
-    return absl::OkStatus();
-  }
-
-  // The next token's row, [vocab_size]; valid until the next call. REQUIRES: opened, and a token is
-  // left.
-  absl::StatusOr<std::span<const float>> Next() {
-    if (row_ == logits_.extent[0]) NG_RETURN_IF_ERROR(Feed());
-    const std::span<const float> row(logits_.Row(row_++), static_cast<size_t>(logits_.extent[1]));
-    if (!AllFinite(row)) return NumericError("the logits are not finite");
-    return row;
-  }
-
- private:
-  absl::Status Feed() {
-    const size_t left = window_.fed.size() - fed_;
-    const auto most = static_cast<size_t>(engine_.MostLogitRows(*sequence_));
-    const size_t n = std::min(chunk_ == 0 ? left : std::min(chunk_, left), most);
-    const std::span<const int32_t> chunk = window_.fed.subspan(fed_, n);
-    const std::vector<int32_t> tokens(chunk.begin(), chunk.end());
-    NG_ASSIGN_OR_RETURN(const StepLogits step,
-                        engine_.Extend({&*sequence_, 1}, {&tokens, 1}, LogitRows::kAll));
-    logits_ = step.logits;
-    row_ = 0;
-    fed_ += n;
-    return absl::OkStatus();
-  }
-
-  Engine& engine_;
-  const Window& window_;
-  size_t chunk_;  // 0: the whole window
-  size_t fed_ = 0;
-  std::optional<SequenceId> sequence_;
-  TensorView<const float, 2> logits_;  // [chunk, vocab_size], the engine's
-  int64_t row_ = 0;                    // the next row of logits_
-};
 
 struct Sums {
   int64_t n_scored = 0;

@@ -14,6 +14,7 @@
 #include "apps/eval/card.h"
 #include "apps/eval/command_line.h"
 #include "apps/eval/evaluate.h"
+#include "apps/eval/lab/lab.h"
 #include "apps/eval/report.h"
 #include "apps/eval/texts.h"
 #include "ng/config.h"
@@ -25,44 +26,6 @@ namespace {
 
 void Append(const std::vector<std::string>& more, std::vector<std::string>* overrides) {
   overrides->insert(overrides->end(), more.begin(), more.end());
-}
-
-// The reference's options.
-absl::StatusOr<EngineOptions> ReferenceOptions(const CommandLine& line,
-                                               const EngineOptions& given) {
-  NG_ASSIGN_OR_RETURN(const Config config, Engine::ReadConfig(given));
-  EngineOptions options = given;
-  if (config.IsDefault("run.prefill_chunk")) {
-    options.overrides.push_back(absl::StrCat("run.prefill_chunk=", kDefaultChunk));
-  }
-  if (line.samples > 0) Append(DrawingOverrides(), &options.overrides);
-  if (line.card) Append(ReferenceOverrides(), &options.overrides);
-  return options;
-}
-
-// Reads or draws the texts and writes them where the command line asks for that. `inputs` are the
-// files that were read so far.
-absl::StatusOr<Texts> GetTexts(const CommandLine& line, Engine& engine, const InputLog& inputs,
-                               const std::atomic<bool>* stop) {
-  const int64_t limit = TokenLimit(engine);
-  if (limit > 0 && line.window > limit) {
-    return LimitError(
-        absl::StrCat("--window ", line.window, " > ", limit, " tokens that fit a sequence"));
-  }
-  const int64_t window = line.window > 0 ? line.window : limit;
-  Texts texts;
-  if (line.samples == 0) {
-    NG_ASSIGN_OR_RETURN(texts, ReadTexts(line, engine, stop));
-  } else if (window == 0) {
-    return UsageError("the model states no context to fill; give --window");
-  }
-  const NamedOutput output = {"--save-ids", line.save_ids.value_or("")};
-  NG_RETURN_IF_ERROR(CheckOutputs({&output, 1}, inputs));
-  if (line.samples > 0) {
-    NG_ASSIGN_OR_RETURN(texts, DrawTexts(engine, line.samples, window));
-  }
-  if (line.save_ids) NG_RETURN_IF_ERROR(WriteTexts(*line.save_ids, texts, stop));
-  return texts;
 }
 
 // An error about the other config.
@@ -128,8 +91,10 @@ absl::Status Score(const CommandLine& line, const EngineOptions& options, const 
 }
 
 absl::Status Run(const CommandLine& line, const EngineOptions& given) {
+  if (line.lab.on) return RunLab(line, given);
   const InputLog inputs;
-  NG_ASSIGN_OR_RETURN(const EngineOptions options, ReferenceOptions(line, given));
+  NG_ASSIGN_OR_RETURN(EngineOptions options, FeedingOptions(line, given));
+  if (line.card) Append(ReferenceOverrides(), &options.overrides);
   NG_ASSIGN_OR_RETURN(const std::unique_ptr<Engine> engine, Engine::Open(options));
   NG_RETURN_IF_ERROR(CheckUsesCache(*engine));
   NG_ASSIGN_OR_RETURN(const std::unique_ptr<Engine> candidate,

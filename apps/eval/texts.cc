@@ -8,6 +8,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "apps/common/input.h"
+#include "apps/eval/evaluate.h"
 #include "ng/config.h"
 #include "ng/files.h"
 #include "ng/sampler.h"
@@ -80,6 +81,40 @@ absl::StatusOr<Texts> DrawTexts(Engine& engine, int64_t n, int64_t n_tokens) {
     if (completion.stop_reason == StopReason::kInterrupted) return InterruptedError("interrupted");
     texts.push_back(std::move(completion.ids));
   }
+  return texts;
+}
+
+absl::StatusOr<EngineOptions> FeedingOptions(const CommandLine& line, const EngineOptions& given) {
+  NG_ASSIGN_OR_RETURN(const Config config, Engine::ReadConfig(given));
+  EngineOptions options = given;
+  if (config.IsDefault("run.prefill_chunk")) {
+    options.overrides.push_back(absl::StrCat("run.prefill_chunk=", kDefaultChunk));
+  }
+  if (line.samples == 0) return options;
+  for (const std::string& setting : DrawingOverrides()) options.overrides.push_back(setting);
+  return options;
+}
+
+absl::StatusOr<Texts> GetTexts(const CommandLine& line, Engine& engine, const InputLog& inputs,
+                               const std::atomic<bool>* stop) {
+  const int64_t limit = TokenLimit(engine);
+  if (limit > 0 && line.window > limit) {
+    return LimitError(
+        absl::StrCat("--window ", line.window, " > ", limit, " tokens that fit a sequence"));
+  }
+  const int64_t window = line.window > 0 ? line.window : limit;
+  Texts texts;
+  if (line.samples == 0) {
+    NG_ASSIGN_OR_RETURN(texts, ReadTexts(line, engine, stop));
+  } else if (window == 0) {
+    return UsageError("the model states no context to fill; give --window");
+  }
+  const NamedOutput output = {"--save-ids", line.save_ids.value_or("")};
+  NG_RETURN_IF_ERROR(CheckOutputs({&output, 1}, inputs));
+  if (line.samples > 0) {
+    NG_ASSIGN_OR_RETURN(texts, DrawTexts(engine, line.samples, window));
+  }
+  if (line.save_ids) NG_RETURN_IF_ERROR(WriteTexts(*line.save_ids, texts, stop));
   return texts;
 }
 

@@ -10,6 +10,7 @@
 
 #include "apps/eval/command_line.h"
 #include "ng/engine.h"
+#include "ng/files.h"
 #include "ng/status.h"
 
 namespace ng::eval {
@@ -35,6 +36,15 @@ std::vector<std::string> DrawingOverrides();
 // vocabulary, the others from the model. Loads the engine for cache.max_sequences sequences.
 // Errors: UsageError for texts of one token; those of the engine; InterruptedError.
 absl::StatusOr<Texts> DrawTexts(Engine& engine, int64_t n, int64_t n_tokens);
+
+// The command line's options for an engine that texts are fed to: run.prefill_chunk is
+// kDefaultChunk unless it is set, and where texts are drawn those of DrawingOverrides.
+absl::StatusOr<EngineOptions> FeedingOptions(const CommandLine& line, const EngineOptions& given);
+
+// Reads or draws the texts and writes them where the command line asks for that. `inputs` are the
+// files that were read so far. Errors: as those above; LimitError for a window that does not fit.
+absl::StatusOr<Texts> GetTexts(const CommandLine& line, Engine& engine, const InputLog& inputs,
+                               const std::atomic<bool>* stop);
 
 // Writes a line for each text. `stop` ends a wait for the reader of a pipe. Errors: OutputError;
 // InterruptedError.

@@ -62,7 +62,8 @@ std::string JudgeStderr(const Case& c, const Outcome& outcome) {
 
 // The page is all there, and its run can be read.
 std::string CheckPage(const std::string& bytes) {
-  const std::string tag = "<script id=\"ng-run\" type=\"application/json\">";
+  // Of a run, or of a card.
+  const std::string tag = "\" type=\"application/json\">";
   const size_t begin = bytes.find(tag);
   if (begin == bytes.npos || !bytes.ends_with("</html>\n")) return "is not a whole page";
   const size_t end = bytes.find("</script>", begin);

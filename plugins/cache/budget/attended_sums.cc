@@ -8,6 +8,8 @@ namespace {
 
 // Slots that a worker adds up at a time.
 constexpr int64_t kChunk = 256;
+// What is worth to be shared out.
+constexpr int64_t kFewest = 1 << 15;
 
 // sums[i] += mass[i]
 void AddTo(double* sums, const float* mass, int64_t n) {
@@ -98,7 +100,8 @@ absl::Status AttendedSums::AddRows(int layer, const SequenceRows& rows,
       for (int64_t row = 0; row < mass.extent[0]; ++row) AddTo(to, mass.Row(row, head) + first, n);
     }
   };
-  if (mass.extent[0] > 1) return ParallelFor(executor_, n_items, add);
+  const int64_t n_added = mass.extent[0] * shape_.n_kv_heads * n_slots;
+  if (n_added >= kFewest) return ParallelFor(executor_, n_items, add);
   add(0, n_items, 0);
   return absl::OkStatus();
 }

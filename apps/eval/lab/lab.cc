@@ -110,8 +110,9 @@ absl::StatusOr<Json> RunJson(const CommandLine& line, const Engine& engine, cons
               {"tokenizer_hash", made.tokenizer},
               {"examples", line.lab.examples}};
   std::string ids;
-  for (const std::vector<int32_t>& text : texts)
+  for (const std::vector<int32_t>& text : texts) {
     absl::StrAppend(&ids, absl::StrJoin(text, " "), "\n");
+  }
   run["texts_hash"] = texts.empty() ? Json(nullptr) : Json(HashText(ids));
   run["window"] = line.window;
   run["rounds"] = line.repeat;
@@ -123,8 +124,9 @@ absl::StatusOr<Json> RunJson(const CommandLine& line, const Engine& engine, cons
   }
   // What the methods differ in; they say it themselves. Of the user's settings for them all is
   // kept.
-  for (const char* key : {"cache.name", "cache.codec", "cache.codec_k", "cache.codec_v"})
+  for (const char* key : {"cache.name", "cache.codec", "cache.codec_k", "cache.codec_v"}) {
     config.erase(key);
+  }
   for (const std::string& setting : line.engine.overrides) {
     const bool of_methods =
         absl::StartsWith(setting, "cache.budget.") || absl::StartsWith(setting, "policy.");

@@ -28,8 +28,8 @@ std::string DifferenceOf(const Json& was, const Json& is, const std::string& nam
     if (was[key] != value) return DifferenceOf(was[key], value, inner);
   }
   for (const auto& [key, value] : was.items()) {
-    if (!is.contains(key))
-      return absl::StrCat(name, ".", key, " was ", value.dump(), " and is not given");
+    if (is.contains(key)) continue;
+    return absl::StrCat(name, ".", key, " was ", value.dump(), " and is not given");
   }
   return name;
 }

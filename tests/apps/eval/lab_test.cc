@@ -189,8 +189,9 @@ TEST_F(Lines, OfAnotherRunAreRefusedByWhatDiffers) {
 Json TaskLine(const std::string& method, const std::string& task, std::vector<double> scores,
               double margin) {
   Json line = {{"kind", "task"}, {"task", task}, {"length", 64}, {"method", {{"name", method}}}};
-  for (const double score : scores)
+  for (const double score : scores) {
     line["examples"].push_back({{"score", score}, {"margin", margin}});
+  }
   line["memory"] = {
       {"reserved_bytes", 200}, {"peak_bytes", 100}, {"held_bytes", method == "full" ? 100 : 25}};
   line["prefill"] = {{"tokens", 128}, {"seconds", 2.0}};

@@ -67,8 +67,9 @@ TEST(Tasks, AreTheSameOnEveryMachine) {
       "falcon is| 18637| 22467| 23673| 19894");
   std::string all;
   for (const TaskInfo& task : Tasks()) {
-    for (int64_t example = 0; example < 20; ++example)
+    for (int64_t example = 0; example < 20; ++example) {
       all += TextOf(PuzzleOf(task.name, 7, example));
+    }
   }
   EXPECT_EQ(HashText(all), "1b00962c5ebfa10c");
 }
@@ -114,8 +115,9 @@ TEST(Tasks, CountingCountsItsSentences) {
     const Puzzle puzzle = PuzzleOf("counting", 1, example);
     const std::string context = ContextOf(puzzle, {.sentences = 50});
     int64_t n = 0;
-    for (size_t at = context.find("bell"); at != context.npos; at = context.find("bell", at + 1))
+    for (size_t at = context.find("bell"); at != context.npos; at = context.find("bell", at + 1)) {
       ++n;
+    }
     EXPECT_EQ(absl::StrCat(n), puzzle.answers[0]);
   }
 }

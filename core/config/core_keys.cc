@@ -132,6 +132,10 @@ constexpr CoreKey kTable[] = {
      ConfigForm::kListOrAuto},
     {BoolOption("run.use_cache", true, "false: recompute all keys and values at every step")},
     {IntOption("run.prefill_chunk", 0, {.min = 0}, "prompt tokens per step; 0: the whole prompt")},
+    {IntOption(
+        "run.context_tokens", 0, {.min = 0},
+        "so many of a prompt's first tokens are its context, where nothing else says it: for "
+        "a cache that lets tokens go at its end; 0: nothing says it")},
     {IntOption("run.threads", 0, {.min = 0, .max = kMaxThreads},
                "worker threads; 0: one per physical core, within the CPU quota")},
     {ChoiceOption(

@@ -37,8 +37,12 @@ std::string FindWrongInPlan(CacheStore& store, const CacheSpec& spec) {
     return "the plan is approximate and shares prefixes or keeps snapshots";
   }
   if (plan.holes && !plan.approximate) return "the plan has holes and is not approximate";
-  if (plan.slots > 0 && (plan.boundary_tokens == 0 || plan.share_tokens > 0 ||
-                         plan.image_tile_bytes > 0 || plan.holes)) {
+  if (plan.mark != (CapabilityOf<ContextMark>(store) != nullptr)) {
+    return "the plan's `mark` does not go with the store's capabilities";
+  }
+  const bool changes = plan.boundary_tokens > 0 || plan.mark;
+  if (plan.slots > 0 &&
+      (!changes || plan.share_tokens > 0 || plan.image_tile_bytes > 0 || plan.holes)) {
     return "the plan has slots, and no boundary or what does not go with them";
   }
   const int64_t reserved = plan.bytes + plan.disk_bytes;

@@ -35,8 +35,9 @@ std::string FindWrongInPieces(const CacheSubject& subject, const CacheSpec& spec
   }
   CacheFeeder whole(*made->store, spec);
   CacheFeeder pieces(*made->store, spec);
-  absl::Status status = whole.Open(spec.max_tokens);
-  if (status.ok()) status = pieces.Open(spec.max_tokens);
+  const int64_t mark = spec.max_tokens / 3 * 2 + 1;  // where the store asks for it
+  absl::Status status = whole.Open(spec.max_tokens, mark);
+  if (status.ok()) status = pieces.Open(spec.max_tokens, mark);
   if (status.ok()) status = whole.Append(rows);
   for (int64_t at = 0; at < spec.max_tokens && status.ok(); at += n_tokens) {
     const auto begin = rows.begin() + at * width;
@@ -51,6 +52,11 @@ std::string FindWrongInPieces(const CacheSubject& subject, const CacheSpec& spec
   if (view.gone == 0) return "";
   const absl::Status back = made->store->Truncate(whole.id(), view.n_kept + view.gone - 1);
   if (!IsUnsupported(back)) return "goes back to where others were held: " + Text(back);
+  auto* const marks = CapabilityOf<ContextMark>(*made->store);
+  if (marks == nullptr) return "";
+  if (marks->Mark(whole.id()) != mark) return "the mark is not the one that was set";
+  const absl::Status moved = marks->SetMark(whole.id(), spec.max_tokens + 1);
+  if (!IsUnsupported(moved)) return "takes another mark behind its own: " + Text(moved);
   return "";
 }
 

@@ -39,16 +39,19 @@ class CacheFeeder {
  public:
   CacheFeeder(CacheStore& store, const CacheSpec& spec) : store_(store), spec_(spec) {}
 
-  absl::Status Open(int64_t capacity) {
+  // mark: of a store that asks for it; 0: none.
+  absl::Status Open(int64_t capacity, int64_t mark = 0) {
     NG_ASSIGN_OR_RETURN(id_, store_.Open(capacity));
-    return absl::OkStatus();
+    mark_ = mark;
+    auto* const marks = CapabilityOf<ContextMark>(store_);
+    return marks == nullptr || mark == 0 ? absl::OkStatus() : marks->SetMark(id_, mark);
   }
   // rows: [n, n_kv_heads, head_dim]
   absl::Status Append(const std::vector<float>& rows) {
     const int64_t width = int64_t{spec_.n_kv_heads} * spec_.head_dim;
     const int64_t n_all = std::ssize(rows) / width;
     for (int64_t done = 0; done < n_all;) {
-      const int64_t n = std::min(n_all - done, store_.plan().ToBoundary(length_));
+      const int64_t n = std::min(n_all - done, store_.plan().ToBoundary(length_, mark_));
       NG_RETURN_IF_ERROR(AppendStep(rows.data() + done * width, n));
       done += n;
     }
@@ -78,6 +81,7 @@ class CacheFeeder {
   const CacheSpec spec_;
   SequenceId id_ = 0;
   int64_t length_ = 0;
+  int64_t mark_ = 0;
 };
 
 // That what leaves a store does not depend on how the rows came, and that there is no way back.

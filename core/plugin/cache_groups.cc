@@ -34,6 +34,7 @@ CachePlan CombinedPlan(std::span<const CachePlan> plans) {
     all.holes |= plan.holes;
     all.attended |= plan.attended;
     all.slots = std::max(all.slots, plan.slots);
+    all.mark |= plan.mark;
     const bool images = all.image_tile_bytes > 0 && plan.image_tile_bytes > 0;
     all.image_tile_bytes = images ? std::max(all.image_tile_bytes, plan.image_tile_bytes) : 0;
   }
@@ -236,7 +237,8 @@ std::string CacheGroups::Report() const {
 void* CacheGroups::Capability(std::string_view name) {
   const auto has = [&](const Group& group) { return group.store->Capability(name) != nullptr; };
   if (!std::ranges::all_of(groups_, has)) return nullptr;
-  void* const own = OfferCapability<PrefixSharing, Snapshots, Statistics, AttendedMass>(this, name);
+  void* const own =
+      OfferCapability<PrefixSharing, Snapshots, Statistics, AttendedMass, ContextMark>(this, name);
   if (own != nullptr || groups_.size() > 1) return own;
   return groups_.front().store->Capability(name);
 }
@@ -281,6 +283,18 @@ absl::Status CacheGroups::Attended(int layer, const SequenceRows& rows,
   SequenceRows own = rows;
   own.sequence = IdIn(place.group, rows.sequence);
   return StoreOf(place).Attended(place.layer, own, mass);
+}
+
+// The groups have the same lengths, so those that could not all could not.
+absl::Status CacheGroups::SetMark(SequenceId sequence, int64_t length) {
+  for (size_t g = 0; g < groups_.size(); ++g) {
+    NG_RETURN_IF_ERROR(groups_[g].store->SetMark(IdIn(g, sequence), length));
+  }
+  return absl::OkStatus();
+}
+
+int64_t CacheGroups::Mark(SequenceId sequence) const {
+  return groups_.front().store->Mark(sequence);
 }
 
 }  // namespace ng

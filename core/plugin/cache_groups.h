@@ -41,7 +41,8 @@ class CacheGroups final : public CacheStore,
                           public PrefixSharing,
                           public Snapshots,
                           public Statistics,
-                          public AttendedMass {
+                          public AttendedMass,
+                          public ContextMark {
  public:
   struct Group {
     CacheGroupSpec of;
@@ -103,6 +104,8 @@ class CacheGroups final : public CacheStore,
   int64_t MassTokens(const SequenceRows& rows) const override;
   absl::Status Attended(int layer, const SequenceRows& rows,
                         const TensorView<const float, 3>& mass) override;
+  absl::Status SetMark(SequenceId sequence, int64_t length) override;
+  int64_t Mark(SequenceId sequence) const override;
 
  private:
   // Where a layer is.

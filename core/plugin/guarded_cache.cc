@@ -34,7 +34,8 @@ std::vector<std::pair<const char*, std::string>> Fields(const CachePlan& plan) {
           {"holes", absl::StrCat(plan.holes)},
           {"attended", absl::StrCat(plan.attended)},
           {"boundary_tokens", absl::StrCat(plan.boundary_tokens)},
-          {"slots", absl::StrCat(plan.slots)}};
+          {"slots", absl::StrCat(plan.slots)},
+          {"mark", absl::StrCat(plan.mark)}};
 }
 
 absl::Status SamePlan(const CachePlan& found, const CachePlan& planned) {
@@ -66,7 +67,8 @@ absl::Status CheckCachePlan(const CachePlan& plan) {
   }
   if (plan.slots > 0) {
     for (const auto& [name, is_right] :
-         {std::pair("boundary_tokens = 0, must be at least 1", plan.boundary_tokens > 0),
+         {std::pair("boundary_tokens = 0, must be at least 1",
+                    plan.boundary_tokens > 0 || plan.mark),
           {"share_tokens, must be 0", plan.share_tokens == 0},
           {"image_tile_bytes, must be 0", plan.image_tile_bytes == 0},
           {"holes, must not", !plan.holes}}) {
@@ -110,6 +112,7 @@ absl::Status GuardedCache::FindCapabilities(bool check, const CacheSpec& spec) {
   snapshots_ = CapabilityOf<ng::Snapshots>(*store_);
   statistics_ = CapabilityOf<Statistics>(*store_);
   attended_ = CapabilityOf<AttendedMass>(*store_);
+  marks_ = CapabilityOf<ContextMark>(*store_);
   const auto missing = [](const char* field, std::string_view name) {
     return PluginError(
         absl::StrCat("the plan has ", field, ", the store has no capability ", ng::View(name)));
@@ -121,6 +124,7 @@ absl::Status GuardedCache::FindCapabilities(bool check, const CacheSpec& spec) {
     return missing("image_tile_bytes", Snapshots::kName);
   }
   if (plan_.attended && attended_ == nullptr) return missing("attended", AttendedMass::kName);
+  if (plan_.mark && marks_ == nullptr) return missing("mark", ContextMark::kName);
   // It would wait for what no backend was asked for.
   if (!plan_.attended && attended_ != nullptr) {
     return PluginError(absl::StrCat("the store has the capability ", ng::View(AttendedMass::kName),
@@ -301,8 +305,9 @@ void* GuardedCache::Capability(std::string_view name) {
   if (name == Snapshots::kName && snapshots_ == nullptr) return nullptr;
   if (name == Statistics::kName && statistics_ == nullptr) return nullptr;
   if (name == AttendedMass::kName && attended_ == nullptr) return nullptr;
+  if (name == ContextMark::kName && (marks_ == nullptr || !plan_.mark)) return nullptr;
   void* const guarded =
-      OfferCapability<PrefixSharing, Snapshots, Statistics, AttendedMass>(this, name);
+      OfferCapability<PrefixSharing, Snapshots, Statistics, AttendedMass, ContextMark>(this, name);
   if (guarded != nullptr) return guarded;
   void* found = nullptr;
   const absl::Status status = Guard([&] {
@@ -365,6 +370,36 @@ absl::Status GuardedCache::Attended(int layer, const SequenceRows& rows,
                                     const TensorView<const float, 3>& mass) {
   NG_RETURN_IF_ERROR(CheckOpen(rows.sequence));
   return Guard([&] { return attended_->Attended(layer, rows, mass); });
+}
+
+absl::Status GuardedCache::SetMark(SequenceId sequence, int64_t length) {
+  NG_RETURN_IF_ERROR(CheckOpen(sequence));
+  absl::Status cannot;
+  NG_RETURN_IF_ERROR(Guard([&]() -> absl::Status {
+    const absl::Status set = marks_->SetMark(sequence, length);
+    NG_RETURN_IF_ERROR(CheckKept("SetMark", sequence));
+    if (IsUnsupported(set)) {
+      cannot = Annotate(set, plugin_.Describe() + ": ");
+      return absl::OkStatus();
+    }
+    NG_RETURN_IF_ERROR(set);
+    const int64_t mark = marks_->Mark(sequence);
+    if (mark == length) return absl::OkStatus();
+    return Wrong("SetMark", absl::StrCat("the mark of sequence ", sequence, " is ", mark,
+                                         ", must be ", length));
+  }));
+  return cannot;
+}
+
+int64_t GuardedCache::Mark(SequenceId sequence) const {
+  if (!CheckOpen(sequence).ok()) return 0;
+  int64_t mark = 0;
+  const absl::Status status = Guard([&] {
+    mark = marks_->Mark(sequence);
+    return absl::OkStatus();
+  });
+  if (!status.ok()) throw PluginFault(status);
+  return mark;
 }
 
 }  // namespace ng

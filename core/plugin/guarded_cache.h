@@ -1,10 +1,10 @@
 // GuardedCache: a plugin's store as the host sees it. Every store that the host works with is one.
 //
 // What the plugin throws, and every error, becomes a status that names the plugin: a PluginError,
-// but a LimitError stays one, and so does Truncate's UnsupportedError. Sequences' lengths are kept
-// here too, and held against the store's after every call that moves one; a plugin that
-// miscounts, or gives out a sequence that is open, is told so. Calls for a sequence that is not
-// open do not reach the plugin: RuntimeError.
+// but a LimitError stays one, and so does an UnsupportedError of Truncate and SetMark. Sequences'
+// lengths are kept here too, and held against the store's after every call that moves one; a plugin
+// that miscounts, or gives out a sequence that is open, is told so. Calls for a sequence that is
+// not open do not reach the plugin: RuntimeError.
 //
 // Of the calls without a status, Length, Capacity and plan are answered from here. What Close
 // throws is the answer of every later call, and of fault(). View and CopyRow throw PluginFault
@@ -39,7 +39,8 @@ class GuardedCache final : public CacheStore,
                            public PrefixSharing,
                            public Snapshots,
                            public Statistics,
-                           public AttendedMass {
+                           public AttendedMass,
+                           public ContextMark {
  public:
   // Takes over what the plugin made for the spec and, with the same arguments, planned. Errors:
   // PluginError when the store has another plan, or not the capabilities that the plan speaks of.
@@ -78,6 +79,8 @@ class GuardedCache final : public CacheStore,
   int64_t MassTokens(const SequenceRows& rows) const override;
   absl::Status Attended(int layer, const SequenceRows& rows,
                         const TensorView<const float, 3>& mass) override;
+  absl::Status SetMark(SequenceId sequence, int64_t length) override;
+  int64_t Mark(SequenceId sequence) const override;
 
  private:
   GuardedCache(const LoadedPlugin& plugin, std::unique_ptr<CacheStore> store, const CachePlan& plan,
@@ -113,6 +116,7 @@ class GuardedCache final : public CacheStore,
   Snapshots* snapshots_ = nullptr;
   Statistics* statistics_ = nullptr;
   AttendedMass* attended_ = nullptr;
+  ContextMark* marks_ = nullptr;
 };
 
 }  // namespace ng

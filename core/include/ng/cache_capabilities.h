@@ -121,6 +121,24 @@ class AttendedMass {
   ~AttendedMass() = default;
 };
 
+// A store that changes what it holds of a sequence once, at its mark: where the context of a text
+// ends and what is asked about it begins. Its plan has `mark`.
+class ContextMark {
+ public:
+  static constexpr std::string_view kName = "ng.context_mark";
+
+  // [step] The first `length` tokens of a sequence are its context. A sequence that is opened has
+  // no mark; Truncate leaves the mark where it is, and a fork has it too. Errors: UnsupportedError
+  // unless it is the mark that the sequence has, or 0 tokens are held, or none has been said yet
+  // and length > Length(): then the mark stays as it was. REQUIRES: length > 0.
+  virtual absl::Status SetMark(SequenceId sequence, int64_t length) = 0;
+  // [step] 0: none has been said.
+  virtual int64_t Mark(SequenceId sequence) const = 0;
+
+ protected:
+  ~ContextMark() = default;
+};
+
 // `self` as the one of these interfaces that has the name; null when none has. What a store's
 // Capability returns.
 template <class... Offered, class Store>

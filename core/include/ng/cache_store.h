@@ -17,7 +17,7 @@
 // every length as it was; its rows are overwritten by the next Append.
 //
 // This is all that a store must do. What only some stores can do has an interface of its own in
-// ng/cache_capabilities.h: sharing prefixes, snapshots, statistics, going by attention.
+// ng/cache_capabilities.h: sharing prefixes, snapshots, statistics, going by attention, marks.
 #ifndef NG_CACHE_STORE_H_
 #define NG_CACHE_STORE_H_
 
@@ -115,14 +115,20 @@ struct CachePlan {
   // be an UnsupportedError. 0: what is held never changes.
   int64_t boundary_tokens = 0;
   // The most slots of a sequence. Above 0 tokens leave for good at boundaries, and views may have
-  // KvView::gone, as much in every layer. Only with boundary_tokens, and only backends that list
-  // the feature "slots" can run with it. Such a store shares no prefixes and keeps no snapshots.
+  // KvView::gone, as much in every layer. Only with boundary_tokens or `mark`, and only backends
+  // that list the feature "slots" can run with it. Such a store shares no prefixes and keeps no
+  // snapshots.
   int64_t slots = 0;
+  // The mark of a sequence, which the store is told by its capability ContextMark, is a boundary
+  // too: what is held changes in the Commit that brings the length there.
+  bool mark = false;
 
-  // The tokens from `length` on that a step may bring at most.
-  int64_t ToBoundary(int64_t length) const {
-    return boundary_tokens == 0 ? std::numeric_limits<int64_t>::max()
-                                : boundary_tokens - length % boundary_tokens;
+  // The tokens from `length` on that a step may bring at most, of a sequence with this mark (0: it
+  // has none).
+  int64_t ToBoundary(int64_t length, int64_t mark_at = 0) const {
+    const int64_t most = boundary_tokens == 0 ? std::numeric_limits<int64_t>::max()
+                                              : boundary_tokens - length % boundary_tokens;
+    return mark && mark_at > length && mark_at - length < most ? mark_at - length : most;
   }
 
   bool operator==(const CachePlan&) const = default;

@@ -149,6 +149,10 @@ class Engine {
   // `fed`: as ChatTemplate::Encode (ng/chat_template.h). As with must_fit.
   absl::StatusOr<std::vector<int32_t>> EncodeConversation(const Conversation& conversation,
                                                           std::span<const int32_t> fed = {}) const;
+  // Of a conversation's ids so many stand before what its last user message says: that message's
+  // context. 0: nothing was said before it, nor by run.system. Errors: as EncodeConversation.
+  absl::StatusOr<int64_t> ContextOf(const Conversation& conversation,
+                                    std::span<const int32_t> ids) const;
   // A reader of the answer to a conversation, as ChatTemplate::ReadAnswer; the engine outlives it.
   absl::StatusOr<std::unique_ptr<AnswerReader>> ReadAnswer(const Conversation& conversation) const;
   // As ChatTemplate::CallGrammar.
@@ -213,6 +217,13 @@ class Engine {
   // UnsupportedError where the cache cannot go back to this length: the sequence is as it was, it
   // can be truncated to 0 and fed again.
   absl::Status TruncateSequence(SequenceId sequence, int64_t length);
+  // Whether the cache lets tokens go where the context of a text ends. Then requests say where that
+  // is (GenerateRequest::context_tokens), and sequences must be told before they are fed.
+  bool wants_context() const;
+  // The first `n_tokens` of a sequence are its context. Without this run.context_tokens are. Where
+  // the cache does not ask, nothing happens. Errors: UsageError for n_tokens < 1; UnsupportedError
+  // where it is too late: the sequence holds as many tokens, or has had another context.
+  absl::Status SetContext(SequenceId sequence, int64_t n_tokens);
   // Opens a second sequence with the tokens of this one; what is fed to either gives the bits that
   // it would give without the other. Errors: as OpenSequence; UsageError for a sequence that is not
   // open; LimitError when `capacity` is less than its tokens.

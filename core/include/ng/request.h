@@ -52,6 +52,11 @@ struct GenerateRequest {
   int64_t top_logprobs = -1;
   // StepRecord::logprob, entropy and top_k, as GenerateOptions::steps gives them to all requests.
   bool steps = false;
+  // So many of the prompt's first tokens are its context; a question, or a turn of a chat, stands
+  // behind them. Where the cache lets tokens go at this place (Engine::wants_context) a request
+  // without it is refused, and else it changes nothing. 0: run.context_tokens; with a `sequence`
+  // that has been told its context, that one.
+  int64_t context_tokens = 0;
   // As top_logprobs, of the prompt's tokens, in Completion::prompt_logprobs: all of them are fed
   // then, some at a time, also with max_new_tokens = 0. -1: off. REQUIRES:
   // RunNeeds::prompt_logprobs at Load.
@@ -104,6 +109,17 @@ struct StepRecord {
   int64_t held_bytes = 0;
   // As TokenLogprob::top: so many as GenerateRequest::top_logprobs asks for.
   std::vector<std::pair<int32_t, double>> top_logprobs;
+};
+
+// Which tokens are held of a request when others have just left. Borrowed for the call.
+struct HeldPositions {
+  int64_t length = 0;  // tokens that it has had by now
+  struct Head {
+    int layer = 0;  // from 0, among the layers that keep keys and values
+    int kv_head = 0;
+    std::vector<int32_t> positions;  // rising
+  };
+  std::vector<Head> heads;  // of all layers and kv heads, in their order
 };
 
 // Why a request ended. Where several hold, the first of this list counts: a stop id, then what a
@@ -206,6 +222,9 @@ struct GenerateOptions {
   // layer. May be empty.
   std::function<void(std::string_view line)> on_cache_debug;
   int cache_debug_layer = -1;  // -1: all layers
+  // Called whenever tokens of request `index` have left the cache, before its next token is chosen.
+  // An error stops the run and is returned. May be empty.
+  std::function<absl::Status(int index, const HeldPositions& held)> on_left = {};
   // Called when all of the prompt of request `index` has been fed, before its first token is
   // chosen; the completion has the timings of the prompt and prompt_logprobs. May be empty.
   std::function<void(int index, const Completion& completion)> on_prompt = {};

@@ -25,8 +25,9 @@
 //
 // Thread: all functions may be called from any thread, the callbacks too unless they are said not
 // to. While a session lives its engine belongs to it: nothing of the engine may be called but
-// CheckRequest, Encode, EncodeMessage, EncodeConversation, Decode and what reads constant facts
-// (config, model_shape, stop_ids, special_tokens, template_date, max_prompt_bytes ...).
+// CheckRequest, Encode, EncodeMessage, EncodeConversation, ContextOf, Decode and what reads
+// constant facts (config, model_shape, stop_ids, special_tokens, template_date, max_prompt_bytes
+// ...).
 #ifndef NG_SESSION_H_
 #define NG_SESSION_H_
 

@@ -47,7 +47,8 @@ Decoder::Decoder(const ModelSpec& spec, ModelWeights weights, LayerAttention att
       attention_(std::move(attention)),
       sharing_(CapabilityOf<PrefixSharing>(*parts.cache)),
       mass_wanted_(CapabilityOf<AttendedMass>(*parts.cache)),
-      boundary_tokens_(parts.cache->plan().boundary_tokens),
+      cache_plan_(parts.cache->plan()),
+      mark_(CapabilityOf<ContextMark>(*parts.cache)),
       slots_(parts.cache->plan().slots > 0),
       input_rows_(WidestRowsOf(*parts.kernels, spec, weights_.types)),
       low_rank_(*parts.kernels, *parts.executor, parts.adapters) {
@@ -100,6 +101,43 @@ absl::Status Decoder::Truncate(SequenceId sequence, int64_t length) {
   NG_RETURN_IF_ERROR(parts_.cache->Truncate(sequence, length));
   if (length == 0) parts_.states->Clear(sequence);
   return absl::OkStatus();
+}
+
+absl::Status Decoder::SetContext(SequenceId sequence, int64_t n_tokens) {
+  return mark_ == nullptr ? absl::OkStatus() : mark_->SetMark(sequence, n_tokens);
+}
+
+int64_t Decoder::Gone(SequenceId sequence) const {
+  if (!slots_ || cache_layers_.empty()) return 0;
+  const int64_t length = Length(sequence);
+  const int n_layers = *std::ranges::max_element(cache_layers_) + 1;
+  int64_t gone = 0;
+  for (int layer = 0; layer < n_layers; ++layer) {
+    gone += parts_.cache->View(layer, sequence, length).gone;
+  }
+  return gone;
+}
+
+HeldPositions Decoder::Held(SequenceId sequence) const {
+  HeldPositions held{.length = Length(sequence), .heads = {}};
+  const std::vector<int> attending = spec_.LayersWith(Operation::kAttention);
+  int layer = 0;
+  for (size_t i = 0; i < attending.size(); ++i) {
+    if (cache_layers_[i] != layer) continue;  // it reads what another one has made
+    const auto at = static_cast<size_t>(attending[i]);
+    const KvView view = parts_.cache->View(layer, sequence, held.length);
+    const int n_heads = spec_.AttentionOf(*spec_.Find(at, Operation::kAttention)).kv_heads();
+    for (int head = 0; head < n_heads; ++head) {
+      HeldPositions::Head& of = held.heads.emplace_back();
+      of.layer = layer;
+      of.kv_head = head;
+      for (int64_t slot = 0; slot < view.n_slots(); ++slot) {
+        of.positions.push_back(static_cast<int32_t>(view.TokenAt(head, slot)));
+      }
+    }
+    ++layer;
+  }
+  return held;
 }
 
 absl::StatusOr<SequenceId> Decoder::Fork(SequenceId sequence, int64_t capacity) {

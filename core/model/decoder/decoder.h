@@ -61,7 +61,16 @@ class Decoder final : public LanguageModel {
   // A second sequence with the same tokens, bit for bit. Errors: as CacheStore::Fork.
   absl::StatusOr<SequenceId> Fork(SequenceId sequence, int64_t capacity);
   int64_t share_tokens() const override;
-  int64_t boundary_tokens() const override { return boundary_tokens_; }
+  int64_t ToBoundary(SequenceId sequence, int64_t begin) const override {
+    return cache_plan_.ToBoundary(begin, Context(sequence));
+  }
+  bool wants_context() const override { return mark_ != nullptr; }
+  absl::Status SetContext(SequenceId sequence, int64_t n_tokens) override;
+  int64_t Context(SequenceId sequence) const override {
+    return mark_ == nullptr ? 0 : mark_->Mark(sequence);
+  }
+  int64_t Gone(SequenceId sequence) const override;
+  HeldPositions Held(SequenceId sequence) const override;
   absl::Status Forward(const StepBatch& batch) override;
   TensorView<const float, 2> logits() const override;
   double read_s() const override {
@@ -266,9 +275,10 @@ class Decoder final : public LanguageModel {
   // The cache's; null: it has not the capability.
   PrefixSharing* const sharing_;
   AttendedMass* const mass_wanted_;
-  const int64_t boundary_tokens_;  // of the cache's plan
-  const bool slots_;               // of its tokens some may have left
-  std::vector<RopeTable> ropes_;   // of each of the spec's
+  const CachePlan cache_plan_;
+  ContextMark* const mark_;       // null: the cache has no use of it
+  const bool slots_;              // of its tokens some may have left
+  std::vector<RopeTable> ropes_;  // of each of the spec's
   // Of each layer: its number among those with attention, or with a state. [n_layers]
   std::vector<int> numbers_;
   std::vector<int> cache_layers_;  // that those with attention read, by number

@@ -5,10 +5,12 @@
 #define NG_CORE_MODEL_STEP_LANGUAGE_MODEL_H_
 
 #include <cstdint>
+#include <limits>
 #include <span>
 
 #include "core/model/step/step_batch.h"
 #include "ng/plugin.h"
+#include "ng/request.h"
 #include "ng/status.h"
 #include "ng/tensor_view.h"
 
@@ -30,8 +32,34 @@ class LanguageModel {
   virtual absl::Status Truncate(SequenceId sequence, int64_t length) = 0;
   // CachePlan::share_tokens.
   virtual int64_t share_tokens() const = 0;
-  // CachePlan::boundary_tokens.
-  virtual int64_t boundary_tokens() const { return 0; }
+  // The most tokens of a sequence in a step that begins behind `begin` of them, because the cache
+  // changes there (CachePlan::ToBoundary).
+  virtual int64_t ToBoundary(SequenceId sequence, int64_t begin) const {
+    (void)sequence, (void)begin;
+    return std::numeric_limits<int64_t>::max();
+  }
+  // CachePlan::mark.
+  virtual bool wants_context() const { return false; }
+  // The first tokens of a sequence that are its context, as ContextMark has it; where the cache
+  // does not ask, nothing happens, and no sequence has one.
+  virtual absl::Status SetContext(SequenceId sequence, int64_t n_tokens) {
+    (void)sequence, (void)n_tokens;
+    return absl::OkStatus();
+  }
+  virtual int64_t Context(SequenceId sequence) const {
+    (void)sequence;
+    return 0;
+  }
+  // How many tokens of a sequence have left the cache, of all layers together.
+  virtual int64_t Gone(SequenceId sequence) const {
+    (void)sequence;
+    return 0;
+  }
+  // Those that are held, by layer and kv head.
+  virtual HeldPositions Held(SequenceId sequence) const {
+    (void)sequence;
+    return {};
+  }
 
   // Appends the step's tokens and computes the logits asked for. On an error (an interruption
   // too) every length is as it was. REQUIRES: token ids are inside the vocabulary.

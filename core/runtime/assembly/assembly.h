@@ -133,6 +133,7 @@ struct Assembly {
   std::vector<int> cache_layers;               // the layer of the cache that each of these reads
   bool shares_pages = false;                   // the cache shares what prompts begin with
   int64_t boundary_tokens = 0;                 // CachePlan::boundary_tokens
+  bool wants_context = false;                  // CachePlan::mark
   std::unique_ptr<SamplerChain> chain;
   LoadedHead head;                        // what probes are given
   std::unique_ptr<ProbeChain> probes;     // empty: nobody looks

@@ -181,7 +181,8 @@ RunCacheSpec Assembly::CacheSpecFor(const RunNeeds& needs) const {
   spec.max_step_tokens = std::min(std::max(StepTokens(needs), 1 + gamma()), spec.max_tokens);
   // A snapshot has all tokens, and so has a step whose logits are all wanted.
   // Nor does a store that lets tokens go by itself forget what a window hides.
-  spec.windows_alone = !needs.snapshots && !needs.prompt_logits && boundary_tokens == 0;
+  spec.windows_alone =
+      !needs.snapshots && !needs.prompt_logits && boundary_tokens == 0 && !wants_context;
   RunCacheSpec in_pieces = spec;
   in_pieces.max_step_tokens = std::min(spec.max_step_tokens, kWindowStepTokens);
   const bool free_to_choose = config().Int("run.prefill_chunk") == 0;
@@ -229,7 +230,11 @@ absl::Status Assembly::CheckCacheRuns() {
   if (plan.ok()) {
     shares_pages = plan->stores.share_tokens > 0;
     boundary_tokens = plan->stores.boundary_tokens;
-    return absl::OkStatus();
+    wants_context = plan->stores.mark;
+    if (!wants_context || !Recomputes()) return absl::OkStatus();
+    return UsageError(absl::StrCat(
+        config().Describe("run.on_full"), " = recompute moves tokens to other positions, and ",
+        selection.cache.Describe(), " lets tokens go at one; run.on_full = error does not"));
   }
   absl::Status status = plan.status();
   const std::string asked = absl::StrCat("keys ", View(CodecName(spec.codec_k)), ", values ",

@@ -85,9 +85,9 @@ absl::StatusOr<const CacheSnapshots*> Engine::State::CheckedSnapshots() const {
   return RuntimeError("nothing was loaded for snapshots; Load must be told of them");
 }
 
-int64_t Engine::State::StepRoom(int64_t begin) const {
-  const int64_t most = step_tokens > 0 ? step_tokens : std::numeric_limits<int64_t>::max();
-  return boundary_tokens > 0 ? std::min(most, boundary_tokens - begin % boundary_tokens) : most;
+int64_t Engine::State::StepRoom(SequenceId sequence, int64_t begin) const {
+  const int64_t most = decoder->ToBoundary(sequence, begin);
+  return step_tokens > 0 ? std::min(most, step_tokens) : most;
 }
 
 absl::StatusOr<StepLogits> Engine::State::Feed() {
@@ -98,10 +98,10 @@ absl::StatusOr<StepLogits> Engine::State::Feed() {
     for (const StepSequence& sequence : step) edited.insert(sequence.sequence);
   }
   // All but the last pieces, without logits.
-  while (step_tokens > 0 || boundary_tokens > 0) {
+  while (step_tokens > 0 || cuts_steps) {
     pieces.clear();
     for (StepSequence& sequence : step) {
-      const int64_t most = StepRoom(sequence.start_pos);
+      const int64_t most = StepRoom(sequence.sequence, sequence.start_pos);
       if (std::ssize(sequence.tokens) <= most) continue;
       StepSequence& piece = pieces.emplace_back(sequence);
       const auto n = static_cast<size_t>(most);
@@ -287,7 +287,7 @@ absl::Status Engine::State::LoadOwn(const RunNeeds& asked) {
     state.max_sequences = spec.max_sequences;
     state.max_tokens = spec.max_tokens;
     state.step_tokens = plan.held.empty() ? 0 : spec.max_step_tokens;
-    state.boundary_tokens = plan.cache.boundary_tokens;
+    state.cuts_steps = plan.cache.boundary_tokens > 0 || plan.cache.mark;
     state.cost = plan.step;
     state.load_s += SecondsSince(start);
     return absl::OkStatus();

@@ -18,6 +18,7 @@ GenerateSettings Engine::State::Settings() const {
   settings.use_cache = config.Bool("run.use_cache");
   settings.prefill_chunk = step_tokens > 0 ? step_tokens : config.Int("run.prefill_chunk");
   settings.context = assembly->ContextTokens();
+  settings.context_tokens = config.Int("run.context_tokens");
   settings.max_sequences = max_sequences;
   settings.adapters = assembly->adapters.names;
   settings.load_s = load_s;
@@ -48,6 +49,9 @@ absl::Status Engine::State::Run::Check(const GenerateRequest& request) {
   NG_RETURN_IF_ERROR(ng::CheckRequest(*state.assembly, request));
   NG_RETURN_IF_ERROR(CheckKept(*state.assembly, request, options));
   NG_RETURN_IF_ERROR(CheckSequence(*state.decoder, request));
+  if (request.sequence && request.context_tokens == 0) {
+    NG_RETURN_IF_ERROR(CheckContext(*state.assembly, *state.decoder, *request.sequence));
+  }
   NG_RETURN_IF_ERROR(samplers.For(request.settings).status());
   const bool edits = state.assembly->probes->edits_while_open();
   if (edits && request.sequence) state.edited.insert(*request.sequence);

@@ -74,8 +74,8 @@ struct Engine::State {
   // Runs a step over the new tokens that `step` has, in pieces where the cache takes no more at
   // once.
   absl::StatusOr<StepLogits> Feed();
-  // The most tokens of one sequence in a step that begins there.
-  int64_t StepRoom(int64_t begin) const;
+  // The most tokens of a sequence in a step that begins behind `begin` of them.
+  int64_t StepRoom(SequenceId sequence, int64_t begin) const;
   // All weights, or those that no step reads (`loader`).
   absl::StatusOr<ModelWeights> ReadWeights(const LoadWeightsOptions& load, bool in_step);
   // Reads the adapters, if there are any, for these weights.
@@ -103,7 +103,7 @@ struct Engine::State {
   std::vector<StepSequence> step;             // what Extend and DecodeStep feed
   std::vector<StepSequence> pieces;           // of it
   int64_t step_tokens = 0;                    // the most of one sequence in a step; 0: any
-  int64_t boundary_tokens = 0;                // CachePlan::boundary_tokens
+  bool cuts_steps = false;                    // the cache changes behind some tokens
   int max_sequences = 0;
   int64_t max_tokens = 0;  // of each
   StepCost cost;

@@ -23,7 +23,23 @@ absl::StatusOr<SequenceId> Engine::OpenSequence(int64_t capacity) {
   return Guarded([&]() -> absl::StatusOr<SequenceId> {
     NG_RETURN_IF_ERROR(state_->CheckLoaded());
     if (state_->checkpoints != nullptr) return state_->checkpoints->Open({}, capacity);
-    return state_->decoder->OpenSequence({}, capacity);
+    NG_ASSIGN_OR_RETURN(const SequenceId sequence, state_->decoder->OpenSequence({}, capacity));
+    const int64_t n_context = config().Int("run.context_tokens");
+    if (n_context == 0) return sequence;
+    const absl::Status set = state_->decoder->SetContext(sequence, n_context);
+    if (set.ok()) return sequence;
+    state_->decoder->CloseSequence(sequence);
+    return set;
+  });
+}
+
+bool Engine::wants_context() const { return state_->assembly->wants_context; }
+
+absl::Status Engine::SetContext(SequenceId sequence, int64_t n_tokens) {
+  return Guarded([&]() -> absl::Status {
+    NG_RETURN_IF_ERROR(state_->CheckLoaded());
+    if (n_tokens >= 1) return state_->decoder->SetContext(sequence, n_tokens);
+    return UsageError(absl::StrCat("a context of ", n_tokens, " tokens, must be at least 1"));
   });
 }
 
@@ -42,7 +58,8 @@ int64_t Engine::SequenceLength(SequenceId sequence) const {
 }
 
 int64_t Engine::MostLogitRows(SequenceId sequence) const {
-  return state_->decoder == nullptr ? 0 : state_->StepRoom(state_->decoder->Length(sequence));
+  return state_->decoder == nullptr ? 0
+                                    : state_->StepRoom(sequence, state_->decoder->Length(sequence));
 }
 
 absl::Status Engine::TruncateSequence(SequenceId sequence, int64_t length) {
@@ -144,10 +161,12 @@ absl::StatusOr<StepLogits> Engine::Extend(std::span<const SequenceId> sequences,
             " tokens at once are asked for: the cache holds windows and ", "takes ",
             state_->step_tokens, " tokens at a time; Load with RunNeeds::prompt_logits holds all"));
       }
-      if (rows == LogitRows::kAll && n_tokens > state_->StepRoom(length)) {
+      NG_RETURN_IF_ERROR(CheckContext(*state_->assembly, *state_->decoder, sequences[i]));
+      const int64_t most = state_->StepRoom(sequences[i], length);
+      if (rows == LogitRows::kAll && n_tokens > most) {
         return LimitError(absl::StrCat("the logits of ", n_tokens, " tokens behind ", length,
-                                       " are asked for at once: the cache changes at every ",
-                                       state_->boundary_tokens, " tokens, and a step ends there"));
+                                       " are asked for at once: the cache changes behind ",
+                                       length + most, " tokens, and a step ends there"));
       }
       step.push_back({sequences[i], length, tokens[i], rows == LogitRows::kAll ? n_tokens : 1});
     }
@@ -172,6 +191,7 @@ absl::StatusOr<StepLogits> Engine::DecodeStep(std::span<const SequenceId> sequen
       NG_RETURN_IF_ERROR(CheckOnce(sequences, i));
       const int64_t length = state_->decoder->Length(sequences[i]);
       const int64_t capacity = state_->decoder->Capacity(sequences[i]);
+      NG_RETURN_IF_ERROR(CheckContext(*state_->assembly, *state_->decoder, sequences[i]));
       if (t_max > 0 && length >= t_max) {
         return LimitError(absl::StrCat("exceeded T_max during generation: t=", length,
                                        " must be < T_max=", t_max));

@@ -100,6 +100,30 @@ absl::StatusOr<std::vector<int32_t>> Engine::EncodeConversation(
   });
 }
 
+absl::StatusOr<int64_t> Engine::ContextOf(const Conversation& conversation,
+                                          std::span<const int32_t> ids) const {
+  return GuardedReading([&]() -> absl::StatusOr<int64_t> {
+    auto said = nlohmann::ordered_json::parse(conversation.messages);
+    const auto asks = std::find_if(said.rbegin(), said.rend(), [](const auto& message) {
+      return message.value("role", "") == "user";
+    });
+    if (asks == said.rend()) return 0;
+    const bool first = std::next(asks) == said.rend();
+    if (first && config().Text("run.system").empty()) return 0;
+    // Where it says one thing and another, the two have what stands before it in common.
+    std::vector<int32_t> other[2];
+    for (const size_t i : {size_t{0}, size_t{1}}) {
+      (*asks)["content"] = i == 0 ? "A" : "1";
+      Conversation with = conversation;
+      with.messages = said.dump();
+      NG_ASSIGN_OR_RETURN(other[i], EncodeConversation(with));
+    }
+    const auto before = std::ranges::mismatch(other[0], other[1]).in1;
+    const std::span<const int32_t> common(other[0].begin(), before);
+    return std::ranges::mismatch(common, ids).in2 - ids.begin();
+  });
+}
+
 absl::StatusOr<std::unique_ptr<AnswerReader>> Engine::ReadAnswer(
     const Conversation& conversation) const {
   return GuardedReading([&]() -> absl::StatusOr<std::unique_ptr<AnswerReader>> {

@@ -65,6 +65,15 @@ absl::Status CheckSnapshots(const Assembly& assembly, const GenerateRequest& req
   return CheckBegins(file, request.prompt_ids);
 }
 
+// The error of a text whose context the cache asks for.
+absl::Status NoContext(const Assembly& assembly, std::string_view text) {
+  return UsageError(absl::StrCat(
+      assembly.selection.cache.Describe(), ": lets tokens go where a text's context ends, and ",
+      absl::string_view(text.data(), text.size()),
+      " does not say where that is; say it with --context FILE, in a conversation with a message "
+      "or run.system before the last message, or with run.context_tokens = N"));
+}
+
 }  // namespace
 
 absl::Status CheckCap(int64_t prompt_len, int64_t max_new_tokens, int64_t limit,
@@ -129,6 +138,12 @@ absl::Status CheckPrompt(const ModelShape& shape, std::span<const int32_t> ids) 
   return CheckIds(shape, ids);
 }
 
+absl::Status CheckContext(const Assembly& assembly, const LanguageModel& model,
+                          SequenceId sequence) {
+  if (!model.wants_context() || model.Context(sequence) > 0) return absl::OkStatus();
+  return NoContext(assembly, absl::StrCat("sequence ", sequence));
+}
+
 // What a request asks to be told.
 absl::Status CheckAsked(const ModelShape& shape, const GenerateRequest& request) {
   // The draws of two requests differ below it (ng/sampler.h).
@@ -163,6 +178,24 @@ absl::Status CheckAdapter(const RunAdapters& adapters, const GenerateRequest& re
   return absl::OkStatus();
 }
 
+// Where the prompt's context ends, as the request or the config says it.
+absl::Status CheckPromptContext(const Assembly& assembly, const GenerateRequest& request) {
+  const int64_t prompt_len = std::ssize(request.prompt_ids);
+  if (request.context_tokens < 0 || request.context_tokens > prompt_len) {
+    return UsageError(absl::StrCat("a request's context_tokens = ", request.context_tokens,
+                                   ", must be in [0, ", prompt_len, "], the prompt's tokens"));
+  }
+  // A sequence that is brought may have one already, which CheckContext looks at.
+  const bool said = request.context_tokens > 0 || request.sequence.has_value();
+  if (!assembly.wants_context || said) return absl::OkStatus();
+  const Config& config = assembly.config();
+  const int64_t n_tokens = config.Int("run.context_tokens");
+  if (n_tokens == 0) return NoContext(assembly, "the prompt");
+  if (n_tokens <= prompt_len) return absl::OkStatus();
+  return UsageError(absl::StrCat(config.Describe("run.context_tokens"), " = ", n_tokens,
+                                 ": the prompt has ", prompt_len, " tokens"));
+}
+
 absl::Status CheckRequest(const Assembly& assembly, const GenerateRequest& request) {
   NG_RETURN_IF_ERROR(CheckPrompt(assembly.model.spec.shape, request.prompt_ids));
   const int64_t prompt_len = std::ssize(request.prompt_ids);
@@ -172,6 +205,7 @@ absl::Status CheckRequest(const Assembly& assembly, const GenerateRequest& reque
   }
   NG_RETURN_IF_ERROR(CheckAsked(assembly.model.spec.shape, request));
   NG_RETURN_IF_ERROR(CheckAdapter(assembly.adapters, request));
+  NG_RETURN_IF_ERROR(CheckPromptContext(assembly, request));
   NG_RETURN_IF_ERROR(CheckCaps(assembly, request));
   return CheckSnapshots(assembly, request);
 }

@@ -46,6 +46,10 @@ absl::Status CheckKept(const Assembly& assembly, const GenerateRequest& request,
 // UsageError, LimitError.
 absl::Status CheckSequence(const LanguageModel& model, const GenerateRequest& request);
 
+// Where the cache asks for the context of a text, the sequence has one. Errors: UsageError.
+absl::Status CheckContext(const Assembly& assembly, const LanguageModel& model,
+                          SequenceId sequence);
+
 // The layers, heads and points to look at must be the model's. Errors: UsageError.
 absl::Status CheckTraced(const Assembly& assembly, const GenerateOptions& options);
 

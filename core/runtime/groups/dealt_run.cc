@@ -336,6 +336,7 @@ absl::Status CheckLooked(const GenerateOptions& options) {
       {"on_point", options.on_point != nullptr},
       {"next_token", options.next_token != nullptr},
       {"on_cache_debug", options.on_cache_debug != nullptr},
+      {"on_left", options.on_left != nullptr},
       {"on_prompt", options.on_prompt != nullptr},
       {"on_failed", options.on_failed != nullptr}};
   for (const auto& [name, given] : callbacks) {

@@ -48,6 +48,7 @@ struct ActiveRequest {
   int64_t first = 0;           // the index of the id at its position 0
   int64_t n_shared = 0;        // ids that its sequence began with
   int64_t n_loaded = 0;        // ids behind them that a snapshot had
+  int64_t n_gone = 0;          // that have left the cache, as far as it has been told
   bool last_row_pass = false;  // generation is over, the last id's rows are still wanted
   StopReason stop_reason = StopReason::kMaxNewTokens;
   GenerateClock::time_point admitted;

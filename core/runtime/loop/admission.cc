@@ -144,9 +144,17 @@ absl::Status GenerateLoop::Activate(ActiveRequest& active) {
   }
   NG_RETURN_IF_ERROR(OpenStages(active));
   active.staged = true;
+  NG_RETURN_IF_ERROR(SetContext(active));
   if (!request.load_cache.empty()) NG_RETURN_IF_ERROR(LoadSnapshot(active));
   PlaceMarks(active);
   return absl::OkStatus();
+}
+
+absl::Status GenerateLoop::SetContext(const ActiveRequest& active) {
+  const GenerateRequest& request = active.request();
+  int64_t n_tokens = request.context_tokens;
+  if (n_tokens == 0 && !request.sequence) n_tokens = settings_.context_tokens;
+  return n_tokens == 0 ? absl::OkStatus() : model_.SetContext(active.sequence, n_tokens);
 }
 
 absl::Status GenerateLoop::OpenStages(const ActiveRequest& active) {

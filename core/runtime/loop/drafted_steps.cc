@@ -35,7 +35,7 @@ absl::Status GenerateLoop::ProposeDrafts() {
     if (!active->may_draft) continue;
     const int64_t n_wanted = active->max_new_tokens - active->n_generated();
     // At a boundary of the cache there is no way back, so drafts end before it.
-    const int64_t n_before = TokensToBoundary(n_held - 1) - 2;
+    const int64_t n_before = model_.ToBoundary(active->sequence, n_held - 1) - 2;
     speculation_->Want(active->slot, std::min({n_wanted - 1, active->room - n_held, n_before}));
   }
   return speculation_->Propose();

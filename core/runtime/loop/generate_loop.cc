@@ -163,7 +163,8 @@ FedTokens GenerateLoop::WhatToFeed(const ActiveRequest& active, int entry, StepR
   if (!active.prefill_done) {
     n_tokens = std::min(n_tokens, std::max<int64_t>(1, room->prompt_tokens));
   }
-  n_tokens = std::min({n_tokens, TokensToMark(active, begin), TokensToBoundary(begin)});
+  n_tokens =
+      std::min({n_tokens, TokensToMark(active, begin), model_.ToBoundary(active.sequence, begin)});
   if (active.kept.scoring) room->scored_rows -= n_tokens;
   if (!active.prefill_done) room->prompt_tokens -= n_tokens;
   const int64_t end = begin + n_tokens;
@@ -173,11 +174,6 @@ FedTokens GenerateLoop::WhatToFeed(const ActiveRequest& active, int entry, StepR
           .end = end,
           .newest = end == n_held,
           .again = active.last_row_pass};
-}
-
-int64_t GenerateLoop::TokensToBoundary(int64_t begin) const {
-  const int64_t each = model_.boundary_tokens();
-  return each == 0 ? std::numeric_limits<int64_t>::max() : each - begin % each;
 }
 
 absl::Status GenerateLoop::Step() {

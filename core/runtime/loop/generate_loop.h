@@ -68,6 +68,8 @@ class GenerateLoop {
   absl::Status OpenSequence(ActiveRequest& active);
   // The request, its sequence open, is fed from now on. An error leaves it to be retired.
   absl::Status Activate(ActiveRequest& active);
+  // Tells the cache where the request's context ends, where that is known.
+  absl::Status SetContext(const ActiveRequest& active);
   // Tells the sampler's stages how the request begins.
   static absl::Status OpenStages(const ActiveRequest& active);
   // Whether the request's keys and values may come from others, and others have its.
@@ -118,8 +120,6 @@ class GenerateLoop {
   StepRoom RoomOfStep() const;
   // What the step feeds of a request, its place in the step being `entry`. Takes it of `room`.
   FedTokens WhatToFeed(const ActiveRequest& active, int entry, StepRoom* room) const;
-  // How many tokens a step feeds at most that begins there, because the cache changes behind them.
-  int64_t TokensToBoundary(int64_t begin) const;
   PromptPace::StepTokens TokensOfStep() const;
   // Counts time of the step at hand as loading.
   void CountReading(double seconds);
@@ -134,6 +134,8 @@ class GenerateLoop {
   // token_choice.cc
   // Keeps, chooses and retires by what the step has computed.
   absl::Status ReadStep();
+  // Tells which tokens are held where some have left in the step.
+  absl::Status TellLeft(ActiveRequest& active);
   // rows: [n_logit_rows, vocab_size] of what the step fed of the request. Whether it has ended.
   absl::StatusOr<bool> ReadRows(ActiveRequest& active, const FedTokens& fed,
                                 const TensorView<const float, 2>& rows);

@@ -40,6 +40,7 @@ struct GenerateSettings {
   // The most ids that the model is shown at a time. Of a text that grows beyond it the last ones
   // are, all computed anew at every step, as nanoGPT's generate does.
   int64_t context = std::numeric_limits<int64_t>::max();
+  int64_t context_tokens = 0;                  // of a prompt that says nothing of its context
   int max_sequences = 1;                       // active at the same time
   std::span<const std::string> adapters = {};  // that a request may name
   double load_s = 0.0;

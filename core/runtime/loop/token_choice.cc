@@ -34,6 +34,7 @@ absl::Status GenerateLoop::ReadStep() {
   const float* rows = logits.data;
   done_.clear();
   for (size_t i = 0; i < active_.size(); ++i) {
+    if (options_.on_left) NG_RETURN_IF_ERROR(TellLeft(*active_[i]));
     const int64_t n_rows = step_sequences_[i].n_logit_rows;
     NG_ASSIGN_OR_RETURN(const bool ended,
                         ReadRows(*active_[i], fed_[i], {rows, {n_rows, vocab_size}}));
@@ -46,6 +47,12 @@ absl::Status GenerateLoop::ReadStep() {
     NG_RETURN_IF_ERROR(Retire(done_[i], active_[done_[i]]->stop_reason));
   }
   return absl::OkStatus();
+}
+
+absl::Status GenerateLoop::TellLeft(ActiveRequest& active) {
+  const int64_t gone = model_.Gone(active.sequence);
+  if (std::exchange(active.n_gone, gone) >= gone) return absl::OkStatus();
+  return options_.on_left(active.index(), model_.Held(active.sequence));
 }
 
 absl::StatusOr<bool> GenerateLoop::ReadRows(ActiveRequest& active, const FedTokens& fed,
@@ -193,7 +200,8 @@ absl::Status GenerateLoop::NotFinite(ActiveRequest& active) {
   absl::Status traced;
   for (size_t at = 0; at < ids.size() && traced.ok() && finder.first_layer() < 0;) {
     const auto begin = static_cast<int64_t>(at);
-    const auto n = static_cast<size_t>(std::min(std::ssize(ids) - begin, TokensToBoundary(begin)));
+    const auto n = static_cast<size_t>(
+        std::min(std::ssize(ids) - begin, model_.ToBoundary(active.sequence, begin)));
     again.start_pos = begin;
     again.tokens = ids.subspan(at, n);
     traced = model_.Forward(batch);

@@ -139,8 +139,9 @@ std::string CheckpointsLine(int checkpoints) {
 }
 
 std::string SlotsLine(const CachePlan& cache) {
-  return absl::StrCat("a sequence holds at most ", cache.slots,
-                      " tokens: others leave at multiples of ", cache.boundary_tokens);
+  return absl::StrCat("a sequence holds at most ", cache.slots, " tokens: others leave ",
+                      cache.mark ? "where its context ends"
+                                 : absl::StrCat("at multiples of ", cache.boundary_tokens));
 }
 
 absl::Status CheckMemory(const RunPlan& plan) {

@@ -1,7 +1,7 @@
 #include "plugins/cache/budget/attended_sums.h"
 
 #include <algorithm>
-#include <cstring>
+#include <limits>
 
 namespace ng {
 namespace {
@@ -10,6 +10,9 @@ namespace {
 constexpr int64_t kChunk = 256;
 // What is worth to be shared out.
 constexpr int64_t kFewest = 1 << 15;
+
+// Behind all rows.
+constexpr int64_t kNever = std::numeric_limits<int64_t>::max();
 
 // sums[i] += mass[i]
 void AddTo(double* sums, const float* mass, int64_t n) {
@@ -23,23 +26,34 @@ AttendedSums::AttendedSums(const AttendedShape& shape, Executor& executor, std::
       executor_(executor),
       sums_(reinterpret_cast<double*>(memory + shape.sums)),
       log_(reinterpret_cast<float*>(memory + shape.log)),
-      layers_(static_cast<size_t>(shape.max_sequences * shape.n_layers)) {}
+      layers_(static_cast<size_t>(shape.max_sequences * shape.n_layers)),
+      marks_(static_cast<size_t>(shape.max_sequences)) {}
 
-int64_t AttendedSums::FirstCounted(int64_t position) const {
+int64_t AttendedSums::FirstCounted(SequenceId sequence, int64_t position) const {
+  if (shape_.every > 0) {
+    if (shape_.queries == 0) return 0;
+    return position / shape_.every * shape_.every + shape_.every - shape_.queries;
+  }
+  const int64_t mark = marks_[static_cast<size_t>(sequence)];
+  if (mark > 0 && position >= mark) return kNever;
   if (shape_.queries == 0) return 0;
-  return position / shape_.every * shape_.every + shape_.every - shape_.queries;
+  return mark == 0 ? kNever : mark - shape_.queries;
+}
+
+void AttendedSums::SetMark(SequenceId sequence, int64_t length) {
+  marks_[static_cast<size_t>(sequence)] = length;
 }
 
 int64_t AttendedSums::Wanted(const SequenceRows& rows) const {
   const int64_t end = rows.start_pos + rows.n_tokens;
   if (rows.n_tokens == 0) return 0;
-  return std::clamp<int64_t>(end - FirstCounted(end - 1), 0, rows.n_tokens);
+  return std::clamp<int64_t>(end - FirstCounted(rows.sequence, end - 1), 0, rows.n_tokens);
 }
 
 absl::Status AttendedSums::Add(int layer, const SequenceRows& rows,
                                const TensorView<const float, 3>& mass) {
   Layer& state = At(rows.sequence, layer);
-  const int64_t begin = FirstCounted(rows.start_pos + rows.n_tokens - 1);
+  const int64_t begin = FirstCounted(rows.sequence, rows.start_pos + rows.n_tokens - 1);
   if (state.begin != begin) {
     state = {};
     state.begin = state.end = begin;

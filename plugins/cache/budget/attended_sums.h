@@ -32,7 +32,7 @@ struct AttendedShape {
   int64_t slots = 0;
   int64_t drafts = 0;   // the most tokens of a step whose rows are kept one by one
   int64_t queries = 0;  // before a boundary, that count; 0: all
-  int64_t every = 1;    // positions from one boundary to the next
+  int64_t every = 1;    // positions from one boundary to the next; 0: the only one is the mark
   // Where they lie, in bytes: double [max_sequences, n_layers, n_kv_heads, 2, slots], and float
   // [max_sequences, n_layers, n_kv_heads, drafts, slots].
   int64_t sums = 0;
@@ -59,6 +59,8 @@ class AttendedSums {
             std::span<const int32_t> kept);  // [worker]
   void Left(SequenceId sequence, int64_t n_slots);
 
+  // Where every = 0: the context of a sequence ends at `length`; 0: it is not known yet.
+  void SetMark(SequenceId sequence, int64_t length);
   void Forget(SequenceId sequence);  // all rows
   void Copy(SequenceId from, SequenceId to);
   // Whether the rows from `length` on can be taken away again; Truncate then does.
@@ -79,7 +81,7 @@ class AttendedSums {
   };
 
   // The first row that counts of those before the boundary that is next at `position`.
-  int64_t FirstCounted(int64_t position) const;
+  int64_t FirstCounted(SequenceId sequence, int64_t position) const;
   bool Logs(const SequenceRows& rows) const { return rows.n_tokens <= shape_.drafts; }
   // Adds the rows of the log that come before `end`.
   void AddLog(int layer, SequenceId sequence, int64_t end);
@@ -106,7 +108,8 @@ class AttendedSums {
   Executor& executor_;
   double* const sums_;
   float* const log_;
-  std::vector<Layer> layers_;  // [max_sequences, n_layers]
+  std::vector<Layer> layers_;   // [max_sequences, n_layers]
+  std::vector<int64_t> marks_;  // [max_sequences]
 };
 
 }  // namespace ng

@@ -57,8 +57,8 @@ absl::StatusOr<AttendedShape> ShapeOfAttended(const CacheSpec& spec, const Budge
                       .slots = std::max<int64_t>(1, options.Slots(spec)),
                       .drafts = spec.draft_tokens,
                       .queries = policy.attended_queries(),
-                      .every = options.every};
-  if (shape.queries > options.every) {
+                      .every = options.at_mark ? 0 : options.every};
+  if (!options.at_mark && shape.queries > options.every) {
     return UsageError("policy '" + options.policy + "' looks at the attention of the last " +
                       std::to_string(shape.queries) + " queries, must be at most " +
                       "cache.budget.every = " + std::to_string(options.every));
@@ -80,6 +80,7 @@ absl::StatusOr<BudgetShape> ShapeOfBudget(const CacheSpec& spec, const BudgetOpt
   }
   BudgetShape shape;
   shape.slots = std::max<int64_t>(1, options.Slots(spec));
+  shape.kept = std::max<int64_t>(1, options.Kept(spec.max_tokens));
   CacheSpec held = spec;
   held.max_tokens = shape.slots;
   held.window = 0;
@@ -94,7 +95,7 @@ absl::StatusOr<BudgetShape> ShapeOfBudget(const CacheSpec& spec, const BudgetOpt
   shape.has_values = std::ranges::count(needs, kNeedValues) != 0;
   Layout layout(shape.pages.plan.bytes);
   for (int64_t* const part : {&shape.positions, &shape.chosen}) {
-    *part = layout.Add(4, {spec.max_sequences, spec.n_layers, spec.n_kv_heads, options.tokens});
+    *part = layout.Add(4, {spec.max_sequences, spec.n_layers, spec.n_kv_heads, shape.kept});
   }
   shape.lanes = std::min<int64_t>(kLanes, spec.n_layers);
   for (int64_t* const part : {&shape.held, &shape.order}) {
@@ -110,12 +111,13 @@ absl::StatusOr<BudgetShape> ShapeOfBudget(const CacheSpec& spec, const BudgetOpt
   }
   if (layout.overflowed()) {
     return LimitError("a cache of " + std::to_string(spec.max_sequences) + " sequences of " +
-                      std::to_string(options.tokens) + " tokens needs more than 2^63 - 1 bytes");
+                      std::to_string(shape.slots) + " tokens needs more than 2^63 - 1 bytes");
   }
   CachePlan& plan = shape.pages.plan;
   plan.bytes = layout.end();
   plan.image_tile_bytes = 0;
-  plan.boundary_tokens = options.every;
+  plan.boundary_tokens = options.at_mark ? 0 : options.every;
+  plan.mark = options.at_mark;
   plan.slots = shape.slots;
   plan.attended = shape.has_attended;
   return shape;

@@ -88,9 +88,12 @@ absl::StatusOr<SequenceId> BudgetStore::Open(int64_t capacity) {
   if (slot == slots_.end()) {
     return LimitError("all " + std::to_string(slots_.size()) + " sequences of the cache are open");
   }
-  *slot = {.open = true, .length = 0, .capacity = capacity, .gone = 0};
+  *slot = {.open = true, .capacity = capacity};
   const auto sequence = static_cast<SequenceId>(slot - slots_.begin());
-  if (attended_ != nullptr) attended_->Forget(sequence);
+  if (attended_ != nullptr) {
+    attended_->Forget(sequence);
+    attended_->SetMark(sequence, 0);
+  }
   return sequence;
 }
 
@@ -99,10 +102,10 @@ void BudgetStore::Close(SequenceId sequence) { At(sequence).open = false; }
 absl::Status BudgetStore::Truncate(SequenceId sequence, int64_t length) {
   NG_RETURN_IF_ERROR(CheckTruncation(sequence, length));
   Slot& slot = At(sequence);
-  if (length > 0 && slot.gone > 0 && length < slot.gone + options_.tokens) {
+  if (length > 0 && slot.gone > 0 && length < slot.gone + slot.kept) {
     return UnsupportedError("cannot truncate sequence " + std::to_string(sequence) + " to " +
                             std::to_string(length) + " tokens: at " +
-                            std::to_string(slot.gone + options_.tokens) + " others have left");
+                            std::to_string(slot.gone + slot.kept) + " others have left");
   }
   if (length == 0) {
     slot.gone = 0;
@@ -119,13 +122,34 @@ absl::Status BudgetStore::Truncate(SequenceId sequence, int64_t length) {
   return absl::OkStatus();
 }
 
+absl::Status BudgetStore::SetMark(SequenceId sequence, int64_t length) {
+  Slot& slot = At(sequence);
+  const bool may = slot.length == 0 || (slot.mark == 0 && length > slot.length);
+  const bool counted = slot.length == 0 ||
+                       slot.length <= length - shape_.attended.queries;  // all queries that count
+  if (slot.mark == length || (may && counted)) {
+    slot.mark = length;
+    if (attended_ != nullptr) attended_->SetMark(sequence, length);
+    return absl::OkStatus();
+  }
+  return UnsupportedError(
+      "the context of sequence " + std::to_string(sequence) + " cannot be of " +
+      std::to_string(length) + " tokens: it holds " + std::to_string(slot.length) +
+      (slot.mark == 0 ? " already" : ", of a context of " + std::to_string(slot.mark)));
+}
+
 absl::StatusOr<SequenceId> BudgetStore::Fork(SequenceId sequence, int64_t capacity) {
   NG_RETURN_IF_ERROR(CheckForkCapacity(sequence, capacity));
   NG_ASSIGN_OR_RETURN(const SequenceId fork, Open(capacity));
   Slot& to = At(fork);
   to.length = At(sequence).length;
   to.gone = At(sequence).gone;
-  if (attended_ != nullptr) attended_->Copy(sequence, fork);
+  to.kept = At(sequence).kept;
+  to.mark = At(sequence).mark;
+  if (attended_ != nullptr) {
+    attended_->SetMark(fork, to.mark);
+    attended_->Copy(sequence, fork);
+  }
   const int64_t tiles = (to.length - to.gone + kTileTokens - 1) / kTileTokens;
   for (int layer = 0; layer < n_layers_; ++layer) {
     const KvView from_view = View(layer, sequence, to.length);
@@ -136,8 +160,8 @@ absl::StatusOr<SequenceId> BudgetStore::Fork(SequenceId sequence, int64_t capaci
         std::memcpy(const_cast<std::byte*>(to_view.Tile(*side, head, 0)),
                     from_view.Tile(*side, head, 0), static_cast<size_t>(tiles * side->tile_bytes));
       }
-      std::ranges::copy(OfHead(shape_.positions, sequence, layer, head),
-                        OfHead(shape_.positions, fork, layer, head).begin());
+      std::ranges::copy(OfHead(shape_.positions, sequence, layer, head, to.kept),
+                        OfHead(shape_.positions, fork, layer, head, to.kept).begin());
     }
   }
   return fork;
@@ -160,24 +184,28 @@ KvView BudgetStore::View(int layer, SequenceId sequence, int64_t length) const {
   view.v.offset += layer * shape_.pages.layer_bytes;
   if (slot.gone == 0) return view;
   view.gone = slot.gone;
-  view.n_kept = options_.tokens;
-  view.positions = {OfHead(shape_.positions, sequence, layer, 0).data(),
-                    static_cast<size_t>(n_kv_heads_ * options_.tokens)};
+  view.n_kept = slot.kept;
+  view.positions = {OfHead(shape_.positions, sequence, layer, 0, slot.kept).data(),
+                    static_cast<size_t>(n_kv_heads_ * slot.kept)};
   return view;
 }
 
 absl::Status BudgetStore::MakeRoom(const SequenceRows& rows) {
-  if (rows.start_pos % options_.every + rows.n_tokens <= options_.every) return absl::OkStatus();
+  const int64_t mark = At(rows.sequence).mark;
+  if (rows.n_tokens <= shape_.pages.plan.ToBoundary(rows.start_pos, mark)) return absl::OkStatus();
   return RuntimeError("a step of " + std::to_string(rows.n_tokens) + " tokens at position " +
                       std::to_string(rows.start_pos) + " of sequence " +
-                      std::to_string(rows.sequence) + " goes past a multiple of " +
-                      std::to_string(options_.every) + ", where tokens leave");
+                      std::to_string(rows.sequence) + " goes past " +
+                      (options_.at_mark ? "the end of its context, " + std::to_string(mark)
+                                        : "a multiple of " + std::to_string(options_.every)) +
+                      ", where tokens leave");
 }
 
 bool BudgetStore::Evicts(const SequenceRows& rows) const {
   const int64_t length = rows.start_pos + rows.n_tokens;
-  return rows.n_tokens > 0 && length % options_.every == 0 &&
-         length - At(rows.sequence).gone > options_.tokens;
+  const Slot& slot = At(rows.sequence);
+  const bool due = options_.at_mark ? length == slot.mark : length % options_.every == 0;
+  return rows.n_tokens > 0 && due && length - slot.gone > options_.Kept(length);
 }
 
 absl::Status BudgetStore::Commit(std::span<const SequenceRows> rows) {
@@ -219,6 +247,7 @@ absl::Status BudgetStore::Choose(const SequenceRows& rows) {
 absl::Status BudgetStore::ChooseInLayer(const SequenceRows& rows, const KvView& view,
                                         int64_t lane) {
   const auto n = static_cast<size_t>(view.n_slots());
+  const int64_t n_kept = options_.Kept(view.length);
   for (int head = 0; head < n_kv_heads_; ++head) NG_RETURN_IF_ERROR(Score(rows, view, head, lane));
   if (!options_.per_head) {
     const std::span<float> mean = ScoresOf(lane, 0);
@@ -229,9 +258,11 @@ absl::Status BudgetStore::ChooseInLayer(const SequenceRows& rows, const KvView& 
     }
   }
   for (int head = 0; head < n_kv_heads_; ++head) {
-    const std::span<int32_t> chosen = OfHead(shape_.chosen, view.sequence, view.layer, head);
+    const std::span<int32_t> chosen =
+        OfHead(shape_.chosen, view.sequence, view.layer, head, n_kept);
     if (head > 0 && !options_.per_head) {
-      std::ranges::copy(OfHead(shape_.chosen, view.sequence, view.layer, 0), chosen.begin());
+      std::ranges::copy(OfHead(shape_.chosen, view.sequence, view.layer, 0, n_kept),
+                        chosen.begin());
       continue;
     }
     KeepBest(ScoresOf(lane, head).first(n), options_.sinks, options_.recent,
@@ -271,6 +302,7 @@ absl::Status BudgetStore::Score(const SequenceRows& rows, const KvView& view, in
 absl::Status BudgetStore::Evict(const SequenceRows& rows) {
   const SequenceId sequence = rows.sequence;
   const int64_t length = rows.start_pos + rows.n_tokens;
+  const int64_t n_kept = options_.Kept(length);
   const int64_t n_items = int64_t{n_layers_} * n_kv_heads_;
   if (attended_ != nullptr) attended_->Settle(rows);
   NG_RETURN_IF_ERROR(ParallelFor(executor_, n_items, [&](int64_t item, int64_t end, int) {
@@ -278,10 +310,10 @@ absl::Status BudgetStore::Evict(const SequenceRows& rows) {
       const int layer = static_cast<int>(item / n_kv_heads_);
       const int head = static_cast<int>(item % n_kv_heads_);
       const KvView view = View(layer, sequence, length);
-      const std::span<const int32_t> chosen = OfHead(shape_.chosen, sequence, layer, head);
-      const std::span<int32_t> positions = OfHead(shape_.positions, sequence, layer, head);
+      const std::span<const int32_t> chosen = OfHead(shape_.chosen, sequence, layer, head, n_kept);
+      const std::span<int32_t> positions = OfHead(shape_.positions, sequence, layer, head, n_kept);
       // Rising, and none comes before its new place: what is still to be read is still there.
-      for (int64_t to = 0; to < options_.tokens; ++to) {
+      for (int64_t to = 0; to < n_kept; ++to) {
         const int64_t from = chosen[static_cast<size_t>(to)];
         positions[static_cast<size_t>(to)] = static_cast<int32_t>(view.TokenAt(head, from));
         if (from != to) MoveSlot(view, head, from, to);
@@ -289,11 +321,12 @@ absl::Status BudgetStore::Evict(const SequenceRows& rows) {
       if (attended_ != nullptr) attended_->Keep(layer, head, sequence, chosen);
     }
   }));
-  if (attended_ != nullptr) attended_->Left(sequence, options_.tokens);
+  if (attended_ != nullptr) attended_->Left(sequence, n_kept);
   Slot& slot = At(sequence);
-  n_gone_ += length - options_.tokens - slot.gone;
+  n_gone_ += length - n_kept - slot.gone;
   ++n_evictions_;
-  slot.gone = length - options_.tokens;
+  slot.gone = length - n_kept;
+  slot.kept = n_kept;
   return absl::OkStatus();
 }
 
@@ -307,11 +340,12 @@ std::string BudgetStore::Report() const {
 
 void* BudgetStore::Capability(std::string_view name) {
   if (attended_ == nullptr && name == AttendedMass::kName) return nullptr;
-  return OfferCapability<Statistics, AttendedMass>(this, name);
+  if (!options_.at_mark && name == ContextMark::kName) return nullptr;
+  return OfferCapability<Statistics, AttendedMass, ContextMark>(this, name);
 }
 
 absl::StatusOr<std::vector<Statistic>> BudgetStore::Values() const {
-  return std::vector<Statistic>{{"budget_tokens", options_.tokens, "tokens"},
+  return std::vector<Statistic>{{"budget_tokens", shape_.kept, "tokens"},
                                 {"tokens_gone", n_gone_, "tokens"},
                                 {"evictions", n_evictions_, "times"}};
 }

@@ -3,10 +3,13 @@
 // score, and the tokens of the lowest scores leave. What stays keeps its position, its bits and its
 // order.
 //
-// A sequence owns one page of budget + every slots in layout "tiles16", in which each kv head holds
-// tokens of its own (KvView::gone). Which ones comes of positions, keys and values alone, so every
-// way of splitting a text into steps has the same bits. Nobody goes back behind a place where
-// tokens have left: Truncate then is an UnsupportedError.
+// Or they leave once: where the context of a text ends, its mark, which the engine tells. Until
+// then all are held.
+//
+// A sequence owns one page of budget + every slots, or of all its tokens, in layout "tiles16", in
+// which each kv head holds tokens of its own (KvView::gone). Which ones comes of positions, keys
+// and values alone, so every way of splitting a text into steps has the same bits. Nobody goes back
+// behind a place where tokens have left: Truncate then is an UnsupportedError.
 #ifndef NG_PLUGINS_CACHE_BUDGET_BUDGET_STORE_H_
 #define NG_PLUGINS_CACHE_BUDGET_BUDGET_STORE_H_
 
@@ -36,7 +39,8 @@ absl::StatusOr<std::unique_ptr<CacheStore>> CreateBudgetStore(const PluginContex
 struct BudgetShape {
   PageShape pages;  // plan: of the whole store
   int64_t slots = 0;
-  int64_t positions = 0;  // int32 [max_sequences, n_layers, n_kv_heads, tokens]
+  int64_t kept = 0;       // the most tokens that stay when others leave
+  int64_t positions = 0;  // int32 [max_sequences, n_layers, n_kv_heads, kept]
   int64_t chosen = 0;     // int32, alike: the slots that a Commit is about to keep
   // For layers that are scored at the same time, each with a lane of its own:
   int64_t lanes = 1;
@@ -54,7 +58,10 @@ struct BudgetShape {
 absl::StatusOr<BudgetShape> ShapeOfBudget(const CacheSpec& spec, const BudgetOptions& options,
                                           const Policy& policy);
 
-class BudgetStore final : public TileStore, public Statistics, public AttendedMass {
+class BudgetStore final : public TileStore,
+                          public Statistics,
+                          public AttendedMass,
+                          public ContextMark {
  public:
   // memory: [shape.pages.plan.bytes], 64-byte aligned, zero.
   BudgetStore(const PluginContext& context, const CacheSpec& spec, const BudgetOptions& options,
@@ -78,13 +85,17 @@ class BudgetStore final : public TileStore, public Statistics, public AttendedMa
                         const TensorView<const float, 3>& mass) override {
     return attended_->Add(layer, rows, mass);
   }
+  absl::Status SetMark(SequenceId sequence, int64_t length) override;
+  int64_t Mark(SequenceId sequence) const override { return At(sequence).mark; }
 
  private:
   struct Slot {
     bool open = false;
     int64_t length = 0;
     int64_t capacity = 0;
-    int64_t gone = 0;  // tokens that have left; then as many as the budget were left
+    int64_t gone = 0;  // tokens that have left
+    int64_t kept = 0;  // tokens that were left then
+    int64_t mark = 0;  // 0: it has not been told
   };
 
   absl::Status MakeRoom(const SequenceRows& rows) override;
@@ -107,10 +118,12 @@ class BudgetStore final : public TileStore, public Statistics, public AttendedMa
   std::span<T> Part(int64_t offset, int64_t index, int64_t n) const {
     return {reinterpret_cast<T*>(memory_.get() + offset) + index * n, static_cast<size_t>(n)};
   }
-  // [tokens] of one kv head, at the offset of `positions` or `chosen`.
-  std::span<int32_t> OfHead(int64_t offset, SequenceId sequence, int layer, int kv_head) const {
-    return Part<int32_t>(offset, (int64_t{sequence} * n_layers_ + layer) * n_kv_heads_ + kv_head,
-                         options_.tokens);
+  // [n] of one kv head, at the offset of `positions` or `chosen`.
+  std::span<int32_t> OfHead(int64_t offset, SequenceId sequence, int layer, int kv_head,
+                            int64_t n) const {
+    const int64_t at =
+        (int64_t{sequence} * n_layers_ + layer) * n_kv_heads_ * shape_.kept + kv_head * n;
+    return {reinterpret_cast<int32_t*>(memory_.get() + offset) + at, static_cast<size_t>(n)};
   }
   Slot& At(SequenceId sequence) { return slots_[static_cast<size_t>(sequence)]; }
   const Slot& At(SequenceId sequence) const { return slots_[static_cast<size_t>(sequence)]; }

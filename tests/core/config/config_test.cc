@@ -70,6 +70,7 @@ TEST(CoreConfigKeys, AreTheDocumentedOnesWithTheirDefaults) {
       {"run.stop_ids", "auto"},
       {"run.use_cache", "true"},
       {"run.prefill_chunk", "0"},
+      {"run.context_tokens", "0"},
       {"run.threads", "0"},
       {"run.pin", "none"},
       {"run.isa", "auto"},

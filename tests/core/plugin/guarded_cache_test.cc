@@ -367,6 +367,61 @@ TEST(GuardedCache, KeepsThatAStoreCannotTruncateButToNothing) {
   }
 }
 
+// Has marks, and does with them what `how` says.
+class Marked final : public ScatteredStore, public ContextMark {
+ public:
+  Marked(const CacheSpec& spec, std::string how) : ScatteredStore(spec), how_(std::move(how)) {}
+  CachePlan plan() const override {
+    CachePlan plan = ScatteredStore::plan();
+    plan.mark = true;
+    return plan;
+  }
+  void* Capability(std::string_view name) override {
+    if (how_ == "has none" && name == ContextMark::kName) return nullptr;
+    return OfferCapability<Snapshots, ContextMark>(this, name);
+  }
+  absl::Status SetMark(SequenceId /*sequence*/, int64_t length) override {
+    if (how_ == "throws") throw std::runtime_error("thrown by SetMark");
+    if (how_ == "cannot") return UnsupportedError("it is too late");
+    if (how_ == "fails") return LimitError("no room");
+    if (how_ != "forgets") mark_ = length;
+    return absl::OkStatus();
+  }
+  int64_t Mark(SequenceId /*sequence*/) const override { return mark_; }
+
+ private:
+  const std::string how_;
+  int64_t mark_ = 0;
+};
+
+TEST(GuardedCache, TellsAStoreTheMarkAndHoldsItToIt) {
+  const CacheSpec spec = SmallSpec();
+  const auto set = [&](const std::string& how) -> absl::Status {
+    NG_ASSIGN_OR_RETURN(const auto cache,
+                        GuardedCache::Make(Here(), std::make_unique<Marked>(spec, how),
+                                           Marked(spec, "").plan(), spec, true));
+    auto* const marks = CapabilityOf<ContextMark>(*cache);
+    EXPECT_EQ(ExitCode(marks->SetMark(0, 7)), 1);  // it is not open
+    EXPECT_EQ(marks->Mark(0), 0);
+    const SequenceId id = cache->Open(40).value();
+    NG_RETURN_IF_ERROR(marks->SetMark(id, 7));
+    EXPECT_EQ(marks->Mark(id), 7);
+    return absl::OkStatus();
+  };
+  const std::string name(kName);
+  EXPECT_EQ(set(""), absl::OkStatus());
+  EXPECT_EQ(set("cannot"), UnsupportedError(name + ": it is too late"));
+  EXPECT_EQ(set("throws"), PluginError(name + " threw: thrown by SetMark"));
+  EXPECT_EQ(set("fails"), LimitError(name + ": no room"));
+  EXPECT_EQ(set("forgets"),
+            PluginError(name + ": SetMark: the mark of sequence 0 is 0, must be 7"));
+  EXPECT_EQ(set("has none"),
+            PluginError(name + ": the plan has mark, the store has no capability ng.context_mark"));
+  const auto plain = Guard("", "", false);
+  ASSERT_TRUE(plain.ok()) << plain.status();
+  EXPECT_EQ(CapabilityOf<ContextMark>(**plain), nullptr);
+}
+
 TEST(GuardedCache, ACloseThatThrowsIsTheAnswerOfAllThatFollows) {
   const auto cache = Guard("Close", "throws", false);
   ASSERT_TRUE(cache.ok()) << cache.status();
@@ -407,6 +462,8 @@ TEST(CheckCachePlan, RefusesWhatNoPlanMaySay) {
       {[](CachePlan& p) { p.holes = true; }, "has holes"},
       {[](CachePlan& p) { p.boundary_tokens = -1; }, "boundary_tokens = -1"},
       {[](CachePlan& p) { p.slots = 9; }, "slots = 9 and boundary_tokens = 0, must be at least 1"},
+      {[](CachePlan& p) { p.slots = 9, p.mark = true, p.share_tokens = 16; },
+       "slots = 9 and share_tokens, must be 0"},
       {[](CachePlan& p) { p.slots = p.boundary_tokens = 9, p.share_tokens = 16; },
        "slots = 9 and share_tokens, must be 0"},
       {[](CachePlan& p) { p.slots = p.boundary_tokens = 9, p.image_tile_bytes = 16; },

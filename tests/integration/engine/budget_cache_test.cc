@@ -135,7 +135,7 @@ TEST_P(BudgetCache, GivesAllLogitsUpToABoundary) {
   EXPECT_EQ(ExitCode(refused), 5);
   EXPECT_THAT(std::string(refused.message()),
               HasSubstr("the logits of 5 tokens behind 5 are asked for at once: the cache changes "
-                        "at every 8 tokens, and a step ends there"));
+                        "behind 8 tokens, and a step ends there"));
 }
 
 // What each query of a run attended to stands at the tokens' positions, whoever computes it.
@@ -223,8 +223,8 @@ TEST(BudgetRun, RefusesWhatDoesNotGoTogether) {
   ExpectError(NgRun(BudgetTurn(20, {"--cache.budget.tokens=30"})), 2,
               {"cache.budget.tokens = 30, must be at least cache.budget.sinks = 4 and "
                "cache.budget.recent = 32 together"});
-  ExpectError(NgRun(BudgetTurn(20, {"--cache.budget.tokens=40", "--cache.budget.when=prompt"})), 2,
-              {"cache.budget.when=prompt", "must be one of every"});
+  ExpectError(NgRun(BudgetTurn(20, {"--cache.budget.tokens=40", "--cache.budget.when=often"})), 2,
+              {"cache.budget.when=often", "must be one of every, prompt"});
   ExpectError(NgRun(BudgetTurn(20, {"--cache.budget.tokens=40", "--cache.budget.every=0"})), 2,
               {"cache.budget.every=0", "must be"});
   ExpectError(NgRun(BudgetTurn(20, {"--cache.budget.tokens=40", "--cache.budget.per=page"})), 2,

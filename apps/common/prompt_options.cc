@@ -16,8 +16,10 @@ void AddPromptOptions(po::options_description* options) {
       ("prompt-ids", TextValue("IDS"), "token ids, separated by blanks or commas")          //
       ("prompts", TextValue("FILE"),
        "a JSONL file, decoded as one batch: {\"prompt\", \"prompt_ids\" or \"messages\", "
-       "\"max_new_tokens\"}")                                                    //
+       "\"max_new_tokens\", \"context_tokens\"}")                                //
       ("message", TextValue("TEXT"), "one user turn through the chat template")  //
+      ("context", TextValue("FILE"),
+       "a file whose text stands before each prompt or message, as the context of it")  //
       ("tools", TextValue("FILE"),
        "a JSON file: what the model may call, for its chat template")               //
       ("parse-special", "special tokens written in the prompt become special ids")  //
@@ -51,6 +53,17 @@ absl::Status ReadPromptOptions(const po::variables_map& values, PromptOptions* p
   }
   if (prompts->parse_special && !prompts->prompt && !prompts->prompt_file && !prompts->prompts) {
     return UsageError("--parse-special needs --prompt, --prompt-file or --prompts");
+  }
+  prompts->context_file = text("context").value_or("");
+  if (values.count("context") != 0 && prompts->context_file.empty()) {
+    return UsageError("--context needs a file name");
+  }
+  if (!prompts->context_file.empty() && (prompts->chat || prompts->prompt_ids)) {
+    return UsageError(prompts->chat
+                          ? "--context does not go with --chat; what run.system says is the "
+                            "context of a conversation"
+                          : "--context does not go with --prompt-ids; run.context_tokens says how "
+                            "many of them are the context");
   }
   prompts->tools_file = text("tools").value_or("");
   if (values.count("tools") != 0 && prompts->tools_file.empty()) {

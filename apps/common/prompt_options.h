@@ -24,6 +24,8 @@ struct PromptOptions {
   std::vector<std::string> texts;
   bool chat = false;  // a conversation, where a program has one; texts are its first messages
 
+  std::string context_file;  // empty: none
+  std::string context;       // its text, once it has been read; it stands before every prompt
   bool parse_special = false;
   std::string tools_file;  // empty: none
   std::string tools;       // its text, once it has been read
@@ -41,8 +43,8 @@ struct PromptOptions {
   }
 };
 
-// Adds --prompt, --prompt-file, --prompt-ids, --prompts, --message, --tools, --parse-special and
-// --load-cache.
+// Adds --prompt, --prompt-file, --prompt-ids, --prompts, --message, --context, --tools,
+// --parse-special and --load-cache.
 void AddPromptOptions(boost::program_options::options_description* options);
 
 // Reads their values, and --chat, into `prompts`, whose texts are there already. Errors:

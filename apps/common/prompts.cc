@@ -17,6 +17,7 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "apps/common/answer_room.h"
 #include "apps/common/input.h"
@@ -50,6 +51,31 @@ TokenizeOptions HowToTokenize(const PromptOptions& options) {
   return {.parse_special = options.parse_special, .must_fit = true};
 }
 
+// Puts a text into a request: as a message, or to go on with. What --context has stands before it;
+// an empty line is between them.
+absl::Status SetText(const std::string& text, bool answers, const PromptOptions& options,
+                     const Engine& engine, GenerateRequest* request) {
+  const auto encode = [&](const std::string& all) {
+    return answers ? engine.EncodeMessage(all, options.tools)
+                   : engine.Encode(all, HowToTokenize(options));
+  };
+  const std::string& context = options.context;
+  NG_ASSIGN_OR_RETURN(request->prompt_ids,
+                      encode(context.empty() ? text : absl::StrCat(context, "\n\n", text)));
+  const std::vector<int32_t>& ids = request->prompt_ids;
+  if (!context.empty()) {
+    // The tokens at the end of the one may be others than in the middle of the other.
+    NG_ASSIGN_OR_RETURN(const std::vector<int32_t> alone, encode(context));
+    request->context_tokens = std::ranges::mismatch(alone, ids).in2 - ids.begin();
+  } else if (answers && engine.wants_context()) {
+    auto said = nlohmann::ordered_json::array();
+    said.push_back({{"role", "user"}, {"content", text}});
+    NG_ASSIGN_OR_RETURN(request->context_tokens,
+                        engine.ContextOf({.messages = said.dump(), .tools = options.tools}, ids));
+  }
+  return absl::OkStatus();
+}
+
 // A request of the command line, still without its prompt.
 GenerateRequest NewRequest(const PromptOptions& options, const Engine& engine) {
   GenerateRequest request;
@@ -59,15 +85,44 @@ GenerateRequest NewRequest(const PromptOptions& options, const Engine& engine) {
   return request;
 }
 
-// The ids of {"messages": [...]}, perhaps with "tools". A template may print what it is given, so
-// the keys keep their order.
-absl::StatusOr<std::vector<int32_t>> IdsOfMessages(std::string_view text,
-                                                   const PromptOptions& options,
-                                                   const Engine& engine) {
+// Puts {"messages": [...]}, perhaps with "tools", into a request. A template may print what it is
+// given, so the keys keep their order.
+absl::Status SetMessages(std::string_view text, const PromptOptions& options, const Engine& engine,
+                         GenerateRequest* request) {
+  if (!options.context.empty()) {
+    return UsageError(
+        "--context does not go with \"messages\": those before the last one are its "
+        "context");
+  }
   const auto fields = nlohmann::ordered_json::parse(text);
-  return engine.EncodeConversation(
-      {.messages = fields["messages"].dump(),
-       .tools = fields.contains("tools") ? fields["tools"].dump() : options.tools});
+  const Conversation said = {
+      .messages = fields["messages"].dump(),
+      .tools = fields.contains("tools") ? fields["tools"].dump() : options.tools};
+  NG_ASSIGN_OR_RETURN(request->prompt_ids, engine.EncodeConversation(said));
+  if (!engine.wants_context()) return absl::OkStatus();
+  NG_ASSIGN_OR_RETURN(request->context_tokens, engine.ContextOf(said, request->prompt_ids));
+  return absl::OkStatus();
+}
+
+// A whole number that may be any.
+absl::StatusOr<int64_t> IntOf(const nlohmann::json& json, const char* key) {
+  const nlohmann::json& value = json[key];
+  const bool fits = value.is_number_integer() &&
+                    (!value.is_number_unsigned() ||
+                     value.get<uint64_t>() <= uint64_t{std::numeric_limits<int64_t>::max()});
+  if (fits) return value.get<int64_t>();
+  return UsageError(
+      absl::StrCat("\"", key, "\" = ", ShownJson(value), ", must be an integer in [-2^63, 2^63)"));
+}
+
+// What a line has in place of what the command line says.
+absl::Status SetNumbers(const nlohmann::json& json, GenerateRequest* request) {
+  if (json.contains("max_new_tokens")) {
+    NG_ASSIGN_OR_RETURN(request->max_new_tokens, IntOf(json, "max_new_tokens"));
+  }
+  if (!json.contains("context_tokens")) return absl::OkStatus();
+  NG_ASSIGN_OR_RETURN(request->context_tokens, IntOf(json, "context_tokens"));
+  return absl::OkStatus();
 }
 
 // Adds a checked request. `answers`: it is a message's. Where `max_new_tokens` is the config's, the
@@ -84,20 +139,21 @@ absl::Status Add(GenerateRequest request, bool answers, const PromptOptions& opt
   return absl::OkStatus();
 }
 
-// {"prompt": text}, {"prompt_ids": [...]} or {"messages": [...]}, and perhaps "max_new_tokens".
+// {"prompt": text}, {"prompt_ids": [...]} or {"messages": [...]}, and perhaps "max_new_tokens" and
+// "context_tokens".
 absl::Status AddLine(std::string_view text, const std::string& name, const PromptOptions& options,
                      const Engine& engine, PromptRequests* read) {
   absl::StatusOr<nlohmann::json> json = ParseUserJson(text, name, kMaxJsonDepth);
   if (!json.ok()) return AsUsage(json.status());
   if (!json->is_object()) return UsageError(name + ": must be a JSON object");
   GenerateRequest request = NewRequest(options, engine);
+  constexpr std::string_view kKeys[] = {"prompt", "prompt_ids",     "messages",
+                                        "tools",  "max_new_tokens", "context_tokens"};
   for (const auto& [key, value] : json->items()) {
-    if (key != "prompt" && key != "prompt_ids" && key != "messages" && key != "tools" &&
-        key != "max_new_tokens") {
-      return UsageError(
-          absl::StrCat(name, ": unknown key \"", key,
-                       "\"; allowed: prompt, prompt_ids, messages, tools, max_new_tokens"));
-    }
+    if (std::ranges::count(kKeys, key) != 0) continue;
+    return UsageError(absl::StrCat(
+        name, ": unknown key \"", key, "\"; allowed: ",
+        absl::StrJoin(kKeys, ", ", [](std::string* out, auto allowed) { out->append(allowed); })));
   }
   if (json->contains("prompt") + json->contains("prompt_ids") + json->contains("messages") != 1) {
     return UsageError(name + ": must have one of \"prompt\", \"prompt_ids\", \"messages\"");
@@ -105,37 +161,24 @@ absl::Status AddLine(std::string_view text, const std::string& name, const Promp
   if (json->contains("tools") && !json->contains("messages")) {
     return UsageError(name + ": \"tools\" needs \"messages\"");
   }
-  absl::StatusOr<std::vector<int32_t>> ids;
-  if (json->contains("messages")) {
-    ids = IdsOfMessages(text, options, engine);
-  } else if (json->contains("prompt_ids")) {
-    ids = IdsOf((*json)["prompt_ids"]);
-  } else if (!(*json)["prompt"].is_string()) {
-    return UsageError(name + ": \"prompt\" must be a text");
-  } else {
-    ids = engine.Encode((*json)["prompt"].get<std::string>(), HowToTokenize(options));
-  }
-  if (!ids.ok()) return Annotate(ids.status(), name + ": ");
-  request.prompt_ids = *std::move(ids);
-  if (json->contains("max_new_tokens")) {
-    const nlohmann::json& value = (*json)["max_new_tokens"];
-    if (!value.is_number_integer() ||
-        (value.is_number_unsigned() &&
-         value.get<uint64_t>() > uint64_t{std::numeric_limits<int64_t>::max()})) {
-      return UsageError(absl::StrCat(name, ": \"max_new_tokens\" = ", ShownJson(value),
-                                     ", must be an integer in [-2^63, 2^63)"));
+  const auto set_prompt = [&]() -> absl::Status {
+    if (json->contains("messages")) return SetMessages(text, options, engine, &request);
+    if (json->contains("prompt_ids")) {
+      if (!options.context.empty()) {
+        return UsageError(
+            "--context does not go with \"prompt_ids\"; \"context_tokens\" says how "
+            "many of them are the context");
+      }
+      NG_ASSIGN_OR_RETURN(request.prompt_ids, IdsOf((*json)["prompt_ids"]));
+      return absl::OkStatus();
     }
-    request.max_new_tokens = value.get<int64_t>();
-  }
+    if (!(*json)["prompt"].is_string()) return UsageError("\"prompt\" must be a text");
+    return SetText((*json)["prompt"].get<std::string>(), false, options, engine, &request);
+  };
+  NG_RETURN_IF_ERROR(Annotate(set_prompt(), name + ": "));
+  NG_RETURN_IF_ERROR(Annotate(SetNumbers(*json, &request), name + ": "));
   const bool answers = json->contains("messages") && !json->contains("max_new_tokens");
   return Annotate(Add(std::move(request), answers, options, engine, read), name + ": ");
-}
-
-// An error about a text, with the name of the file that it is from.
-absl::StatusOr<std::vector<int32_t>> InFile(const std::string& file,
-                                            absl::StatusOr<std::vector<int32_t>> ids) {
-  if (!ids.ok()) return Annotate(ids.status(), file + ": ");
-  return ids;
 }
 
 absl::StatusOr<PromptRequests> ReadPromptsFile(const PromptOptions& options, const Engine& engine,
@@ -172,11 +215,8 @@ absl::StatusOr<PromptRequests> RequestsOf(const std::vector<std::string>& texts,
     const std::string name = texts.size() == 1 ? "the text" : absl::StrCat("text ", i + 1);
     if (texts[i].empty()) return UsageError(name + " is empty");
     GenerateRequest request = NewRequest(options, engine);
-    absl::StatusOr<std::vector<int32_t>> ids =
-        answers ? engine.EncodeMessage(texts[i], options.tools)
-                : engine.Encode(texts[i], HowToTokenize(options));
-    if (!ids.ok()) return Annotate(ids.status(), name + ": ");
-    request.prompt_ids = *std::move(ids);
+    const absl::Status set = SetText(texts[i], answers, options, engine, &request);
+    NG_RETURN_IF_ERROR(Annotate(set, name + ": "));
     const absl::Status added = Add(std::move(request), answers, options, engine, &read);
     if (!added.ok()) return Annotate(added, texts.size() == 1 ? "" : name + ": ");
   }
@@ -285,12 +325,12 @@ absl::StatusOr<PromptRequests> ReadWithoutWarning(const PromptOptions& options,
   }
   GenerateRequest request = NewRequest(options, engine);
   if (options.prompt) {
-    NG_ASSIGN_OR_RETURN(request.prompt_ids, engine.Encode(*options.prompt, HowToTokenize(options)));
+    NG_RETURN_IF_ERROR(SetText(*options.prompt, false, options, engine, &request));
   } else if (options.prompt_file) {
     NG_ASSIGN_OR_RETURN(const std::string text, ReadUserFile(PathOf(*options.prompt_file), stop,
                                                              engine.max_prompt_bytes()));
-    NG_ASSIGN_OR_RETURN(request.prompt_ids,
-                        InFile(*options.prompt_file, engine.Encode(text, HowToTokenize(options))));
+    NG_RETURN_IF_ERROR(
+        Annotate(SetText(text, false, options, engine, &request), *options.prompt_file + ": "));
     if (request.prompt_ids.empty()) {
       return UsageError(*options.prompt_file + ": the prompt is empty");
     }
@@ -298,7 +338,7 @@ absl::StatusOr<PromptRequests> ReadWithoutWarning(const PromptOptions& options,
     NG_ASSIGN_OR_RETURN(request.prompt_ids, ParseTokenIds(*options.prompt_ids, "--prompt-ids"));
   } else if (options.message) {
     if (options.message->empty()) return UsageError("--message is empty");
-    NG_ASSIGN_OR_RETURN(request.prompt_ids, engine.EncodeMessage(*options.message, options.tools));
+    NG_RETURN_IF_ERROR(SetText(*options.message, true, options, engine, &request));
   } else if (!options.reads_pipe || KindOfStdin() == StdinKind::kNothing) {
     return PromptRequests();
   } else {
@@ -315,7 +355,13 @@ absl::StatusOr<PromptRequests> ReadWithoutWarning(const PromptOptions& options,
 
 absl::StatusOr<PromptRequests> ReadRequests(const PromptOptions& options, const Engine& engine,
                                             const std::atomic<bool>* stop) {
-  NG_ASSIGN_OR_RETURN(PromptRequests read, ReadWithoutWarning(options, engine, stop));
+  PromptOptions with = options;
+  if (!with.context_file.empty()) {
+    NG_ASSIGN_OR_RETURN(with.context,
+                        ReadUserFile(PathOf(with.context_file), stop, engine.max_prompt_bytes()));
+    if (with.context.empty()) return UsageError(with.context_file + ": the context is empty");
+  }
+  NG_ASSIGN_OR_RETURN(PromptRequests read, ReadWithoutWarning(with, engine, stop));
   if (read.warning.empty()) read.warning = WarningOfUnread(options);
   return read;
 }

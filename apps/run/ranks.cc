@@ -13,12 +13,12 @@
 namespace ng::run {
 namespace {
 
-// A line for each request: max_new_tokens, then the prompt's ids. The command line gives a request
-// nothing else that several ranks run.
+// A line for each request: max_new_tokens, context_tokens, then the prompt's ids. The command line
+// gives a request nothing else that several ranks run.
 std::string RequestsText(std::span<const GenerateRequest> requests) {
   std::string text;
   for (const GenerateRequest& request : requests) {
-    absl::StrAppend(&text, request.max_new_tokens);
+    absl::StrAppend(&text, request.max_new_tokens, " ", request.context_tokens);
     for (const int32_t id : request.prompt_ids) absl::StrAppend(&text, " ", id);
     text += '\n';
   }
@@ -31,7 +31,7 @@ std::vector<GenerateRequest> ParseRequests(const std::string& text) {
   for (std::string line; std::getline(lines, line);) {
     std::istringstream numbers(line);
     GenerateRequest& request = requests.emplace_back();
-    numbers >> request.max_new_tokens;
+    numbers >> request.max_new_tokens >> request.context_tokens;
     for (int32_t id = 0; numbers >> id;) request.prompt_ids.push_back(id);
   }
   return requests;
@@ -52,7 +52,8 @@ absl::Status CheckRanks(const CommandLine& line, const Engine& engine) {
   const Config& config = engine.config();
   const Given view = {line.trace.empty() ? "--view" : "--trace", !line.view.empty()};
   const Given debug_cache = {"--debug-cache", line.debug_cache};
-  const char* option = FirstGiven({view, debug_cache});
+  const Given kept = {"--kept", !line.kept.empty()};
+  const char* option = FirstGiven({view, debug_cache, kept});
   if (option != nullptr && engine.groups() > 1) {
     return UsageError(absl::StrCat(option, " looks into the steps of one group; ",
                                    config.Describe("fabric.groups"), " = ", engine.groups()));

@@ -77,6 +77,7 @@ absl::StatusOr<Recorder> Recorder::Begin(AtomicFileWriter file, const Engine& en
   for (const GenerateRequest& request : requests) {
     record.requests.push_back({.prompt_ids = request.prompt_ids,
                                .max_new_tokens = request.max_new_tokens,
+                               .context_tokens = request.context_tokens,
                                .steps = {},
                                .stop_reason = std::string(StopReasonName(StopReason::kError))});
   }
@@ -114,6 +115,7 @@ absl::StatusOr<std::vector<GenerateRequest>> RequestsOf(const RunRecord& record,
     GenerateRequest& request = requests.emplace_back();
     request.prompt_ids = kept.prompt_ids;
     request.max_new_tokens = kept.max_new_tokens;
+    request.context_tokens = kept.context_tokens;
     // Of auto came a number that is recorded; another one that is given now is for all.
     const bool by_default = recorded != nullptr && !now_is_auto &&
                             (*recorded == "auto" || absl::StrCat(kept.max_new_tokens) == *recorded);

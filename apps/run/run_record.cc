@@ -30,6 +30,7 @@ constexpr const char* kFields[] = {"ng_record",  "program", "sdk",       "isa",
 constexpr const char* kPluginFields[] = {"kind", "name", "version", "hash"};
 constexpr const char* kRequestFields[] = {"prompt_ids", "max_new_tokens", "ids", "logits",
                                           "stop_reason"};
+constexpr const char* kContextTokens = "context_tokens";  // of a request; left out where it is 0
 constexpr StopReason kReasons[] = {StopReason::kEot,         StopReason::kStage,
                                    StopReason::kStopText,    StopReason::kMaxNewTokens,
                                    StopReason::kInterrupted, StopReason::kError};
@@ -56,6 +57,7 @@ Json RequestsJson(const RunRecord& record) {
     Json& json = requests.emplace_back(Json::object());
     json["prompt_ids"] = request.prompt_ids;
     json["max_new_tokens"] = request.max_new_tokens;
+    if (request.context_tokens > 0) json[kContextTokens] = request.context_tokens;
     Json& ids = json["ids"] = Json::array();
     for (const RecordedStep& step : request.steps) ids.push_back(step.id);
     Json& hashes = json["logits"] = Json::array();
@@ -77,12 +79,12 @@ class FieldReader {
   explicit FieldReader(const std::string& name) : name_(name) {}
   const absl::Status& status() const { return status_; }
 
-  // Whether `json` is an object with exactly these fields.
-  bool HasFields(const Json& json, const std::string& place, Names fields) {
+  // Whether `json` is an object with exactly these fields, and perhaps those of `optional`.
+  bool HasFields(const Json& json, const std::string& place, Names fields, Names optional = {}) {
     if (!json.is_object()) return Wrong(json, place, "an object");
     for (const auto& [key, value] : json.items()) {
       const auto is_key = [&key = key](const char* field) { return key == field; };
-      if (std::ranges::any_of(fields, is_key)) continue;
+      if (std::ranges::any_of(fields, is_key) || std::ranges::any_of(optional, is_key)) continue;
       return Fail(absl::StrCat(In(place), "unknown field \"", OneLine(key),
                                "\"; allowed: ", absl::StrJoin(fields, ", ")));
     }
@@ -155,11 +157,15 @@ std::vector<int32_t> IdList(const Json& json, const std::string& place, FieldRea
 
 RecordedRequest ReadRequest(const Json& json, const std::string& place, FieldReader& reader) {
   RecordedRequest request;
-  if (!reader.HasFields(json, place, kRequestFields)) return request;
+  if (!reader.HasFields(json, place, kRequestFields, {&kContextTokens, 1})) return request;
   request.prompt_ids = IdList(json["prompt_ids"], place + ".prompt_ids", reader);
   request.max_new_tokens =
       reader.Whole(json["max_new_tokens"], place + ".max_new_tokens",
                    std::numeric_limits<int64_t>::min(), std::numeric_limits<int64_t>::max());
+  if (json.contains(kContextTokens)) {
+    request.context_tokens = reader.Whole(json[kContextTokens], place + ".context_tokens", 0,
+                                          std::ssize(request.prompt_ids));
+  }
   request.stop_reason = reader.Text(json["stop_reason"], place + ".stop_reason");
   const auto is_name = [&](StopReason reason) {
     return StopReasonName(reason) == request.stop_reason;

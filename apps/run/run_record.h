@@ -26,6 +26,7 @@ struct RecordedStep {
 struct RecordedRequest {
   std::vector<int32_t> prompt_ids;
   int64_t max_new_tokens = 0;
+  int64_t context_tokens = 0;  // GenerateRequest::context_tokens
   std::vector<RecordedStep> steps;
   std::string stop_reason;  // StopReasonName
 

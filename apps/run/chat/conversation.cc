@@ -223,6 +223,11 @@ absl::StatusOr<GenerateRequest> Conversation::RequestOf(std::span<const Said> sa
   request.max_new_tokens = engine_.default_max_new_tokens();
   request.n_answered = std::ssize(answered);
   NG_ASSIGN_OR_RETURN(request.prompt_ids, PromptOf(said));
+  if (engine_.wants_context()) {
+    NG_ASSIGN_OR_RETURN(
+        request.context_tokens,
+        engine_.ContextOf({.messages = MessagesText(said), .tools = tools_}, request.prompt_ids));
+  }
   request.prompt_ids.insert(request.prompt_ids.end(), answered.begin(), answered.end());
   NG_RETURN_IF_ERROR(FitIn(least, &request));
   return request;
@@ -299,6 +304,8 @@ absl::StatusOr<Completion> Conversation::Run(GenerateRequest request,
   const int64_t most = std::ssize(request.prompt_ids) - 1;
   NG_RETURN_IF_ERROR(ForgetFrom(std::min(most, CommonLength(request.prompt_ids, held_))));
   const int64_t before = engine_.SequenceLength(*sequence_);
+  // What is held has been read with the context of an earlier message.
+  if (before > 0) request.context_tokens = 0;
   absl::StatusOr<std::vector<Completion>> done = engine_.Generate(std::span(&request, 1), options);
   if (!done.ok()) {
     NG_RETURN_IF_ERROR(ForgetFrom(before));

@@ -65,6 +65,7 @@ const PlannedPrompt& Answer::PromptOf(size_t index) const {
 GenerateRequest Answer::RequestOf(size_t index) const {
   GenerateRequest request;
   request.prompt_ids = PromptOf(index).ids;
+  request.context_tokens = PromptOf(index).context;
   request.max_new_tokens = plan_.max_new_tokens;
   request.settings = plan_.settings;
   request.adapter = AdapterIn(plan_.fields.model, host_.settings);

@@ -214,7 +214,13 @@ Parsed<AnswerPlan> PlannedChat(AnswerKind kind, Request request, const PlanParts
   plan.goes_on = request.conversation.goes_on;
   Parsed<std::vector<int32_t>> ids = EncodeConversation(request.conversation, parts);
   if (auto* const error = std::get_if<ApiError>(&ids)) return *error;
-  plan.prompts.emplace_back().ids = std::get<std::vector<int32_t>>(std::move(ids));
+  PlannedPrompt& prompt = plan.prompts.emplace_back();
+  prompt.ids = std::get<std::vector<int32_t>>(std::move(ids));
+  if (parts.engine.wants_context()) {
+    const auto context = parts.engine.ContextOf(ConversationOf(request.conversation), prompt.ids);
+    if (!context.ok()) return ConversationError(context.status(), parts);
+    prompt.context = *context;
+  }
   plan.parallel_calls = request.conversation.parallel_calls;
   auto form = FormOf(request.conversation, plan.fields.sampling.form, parts.engine);
   if (!form.ok()) return ConversationError(form.status(), parts);
@@ -224,8 +230,8 @@ Parsed<AnswerPlan> PlannedChat(AnswerKind kind, Request request, const PlanParts
   if (made == nullptr) return planned;
   if (auto error = AddReaders(request.conversation, parts, made)) return *error;
   if (parts.settings.marks) {
-    PlannedPrompt& prompt = made->prompts.front();
-    prompt.mark = FindMark(request.conversation, prompt.ids, parts.engine);
+    PlannedPrompt& asked = made->prompts.front();
+    asked.mark = FindMark(request.conversation, asked.ids, parts.engine);
   }
   return planned;
 }

@@ -21,6 +21,7 @@ struct PlannedPrompt {
   std::vector<int32_t> ids;
   std::string text = {};  // as it was given; of ids: theirs
   int64_t mark = 0;       // SessionRequest::mark
+  int64_t context = 0;    // GenerateRequest::context_tokens
 };
 
 // Choice i answers prompt i / n with the draws of number i, as ng-run --prompts would answer each

@@ -40,10 +40,12 @@ OptionGroup OutputGroup() {
   OptionGroup output = {"Output", {}};
   output.options.add_options()  //
       ("output", TextValue("text|jsonl", "text"),
-       "text (streamed) or jsonl (a line for each prompt)")                                //
-      ("steps", TextValue("FILE"), "a JSONL file with a line for each generated token")    //
-      ("steps-stages", "in these lines what each stage of the sampler chain left")         //
-      ("save", TextValue("FILE"), "a safetensors file for the tensors of --save-tensors")  //
+       "text (streamed) or jsonl (a line for each prompt)")                              //
+      ("steps", TextValue("FILE"), "a JSONL file with a line for each generated token")  //
+      ("steps-stages", "in these lines what each stage of the sampler chain left")       //
+      ("kept", TextValue("FILE"),
+       "a JSONL file with lines for each time that tokens leave the cache: which ones are held")  //
+      ("save", TextValue("FILE"), "a safetensors file for the tensors of --save-tensors")         //
       ("save-tensors", TextValue("NAME,..."),
        "which tensors: a list from logits,decode_logits,attn_row,attn_full, and of points "
        "(layer3.q, layer*.out); default: the first two, and attn_row with --trace-layer")        //
@@ -219,13 +221,10 @@ absl::Status CheckReplay(const po::variables_map& values, CommandLine* line) {
 absl::Status ReadOutput(const Arguments& arguments, CommandLine* line) {
   const po::variables_map& values = arguments.values;
   NG_ASSIGN_OR_RETURN(line->jsonl, WantsJsonl(arguments));
-  const std::pair<const char*, std::string*> files[] = {{"steps", &line->steps},
-                                                        {"save", &line->save},
-                                                        {"view", &line->view},
-                                                        {"trace", &line->trace},
-                                                        {"save-cache", &line->save_cache},
-                                                        {"record", &line->record},
-                                                        {"replay", &line->replay}};
+  const std::pair<const char*, std::string*> files[] = {
+      {"steps", &line->steps},   {"kept", &line->kept},    {"save", &line->save},
+      {"view", &line->view},     {"trace", &line->trace},  {"save-cache", &line->save_cache},
+      {"record", &line->record}, {"replay", &line->replay}};
   for (const auto& [name, file] : files) {
     if (values.count(name) == 0) continue;
     *file = values[name].as<std::string>();
@@ -237,11 +236,11 @@ absl::Status ReadOutput(const Arguments& arguments, CommandLine* line) {
   if (line->steps_stages && line->steps.empty()) {
     return UsageError("--steps-stages needs --steps FILE.jsonl");
   }
-  if (line->chat && (!line->steps.empty() || !line->save.empty() || !line->record.empty() ||
-                     !line->trace_layers.empty())) {
+  if (line->chat && (!line->steps.empty() || !line->kept.empty() || !line->save.empty() ||
+                     !line->record.empty() || !line->trace_layers.empty())) {
     return UsageError(
-        "--chat records nothing; use --steps, --save, --record and --trace-layer with another "
-        "prompt option");
+        "--chat records nothing; use --steps, --kept, --save, --record and --trace-layer with "
+        "another prompt option");
   }
   NG_RETURN_IF_ERROR(CheckReplay(values, line));
   for (const auto& [name, list] :
@@ -272,9 +271,9 @@ absl::Status ReadOutput(const Arguments& arguments, CommandLine* line) {
 
 // Whether somebody at a terminal names a model and nothing else to do.
 bool ChatIsMeant(const CommandLine& line) {
-  const bool writes = !line.steps.empty() || !line.save.empty() || !line.record.empty() ||
-                      !line.view.empty() || !line.load_cache.empty() || !line.save_cache.empty() ||
-                      !line.trace_layers.empty();
+  const bool writes = !line.steps.empty() || !line.kept.empty() || !line.save.empty() ||
+                      !line.record.empty() || !line.view.empty() || !line.load_cache.empty() ||
+                      !line.save_cache.empty() || !line.trace_layers.empty();
   const bool asks = line.about.asked() || line.list_plugins || line.list_models ||
                     line.print_config || line.dry_run;
   return isatty(STDIN_FILENO) != 0 && isatty(STDOUT_FILENO) != 0 && !line.given() && !asks &&

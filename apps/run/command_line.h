@@ -29,6 +29,7 @@ struct CommandLine : PromptOptions {
   bool jsonl = false;
   std::string steps;  // empty: none
   bool steps_stages = false;
+  std::string kept;    // empty: none
   std::string save;    // empty: none
   std::string record;  // empty: none
   std::string replay;  // a record that is run again; empty: none

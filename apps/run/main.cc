@@ -87,6 +87,7 @@ bool Verifies(const CommandLine& line) { return !line.record.empty() || !line.re
 // The files that a run writes besides those of its probes; empty: not asked for.
 std::vector<NamedOutput> FilesOf(const CommandLine& line) {
   return {{"--steps", line.steps},
+          {"--kept", line.kept},
           {"--save", line.save},
           {"--save-cache", line.save_cache},
           {"--record", line.record},
@@ -199,6 +200,14 @@ absl::Status Generate(Engine& engine, const CommandLine& line, const Job& job,
         std::move(file), engine,
         StepsWriter::Shown{.stages = line.steps_stages, .attn_rows = !line.trace_layers.empty()});
   }
+  std::optional<KeptWriter> kept;
+  if (writes && !line.kept.empty()) {
+    NG_ASSIGN_OR_RETURN(AtomicFileWriter file, AtomicFileWriter::Create(line.kept, stop));
+    kept.emplace(std::move(file));
+    options.on_left = [&](int index, const HeldPositions& held) {
+      return kept->OnLeft(index, held);
+    };
+  }
   TensorSaver saver(line, engine, options.capture_points);
   Viewer* const viewer = watch.viewer;
   if (viewer != nullptr) viewer->AddTo(&options);
@@ -223,6 +232,7 @@ absl::Status Generate(Engine& engine, const CommandLine& line, const Job& job,
   // What has been recorded is written, however the run ended.
   absl::Status status = done.status();
   if (steps) status = Worse(status, steps->Commit());
+  if (kept) status = Worse(status, kept->Commit());
   if (recorder) status = Worse(status, recorder->Commit());
   if (writes && !line.save.empty()) status = Worse(status, saver.Write(stop));
   if (viewer != nullptr) status = Worse(status, viewer->Write(stop));

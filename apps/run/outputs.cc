@@ -216,6 +216,19 @@ absl::Status StepsWriter::OnStep(int index, const StepRecord& record) {
   return file_.Write(Line(json));
 }
 
+absl::Status KeptWriter::OnLeft(int index, const HeldPositions& held) {
+  for (const HeldPositions::Head& head : held.heads) {
+    Json json = Json::object();
+    json["index"] = index;
+    json["length"] = held.length;
+    json["layer"] = head.layer;
+    json["kv_head"] = head.kv_head;
+    json["held"] = head.positions;
+    NG_RETURN_IF_ERROR(file_.Write(Line(json)));
+  }
+  return absl::OkStatus();
+}
+
 absl::StatusOr<std::string> ClosingLine(const Engine& engine,
                                         std::span<const Completion> completions) {
   int64_t prefill_tokens = 0;

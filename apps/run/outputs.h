@@ -67,6 +67,17 @@ class StepsWriter {
   Shown shown_;
 };
 
+// --kept: writes a line for each layer and kv head whenever tokens have left the cache.
+class KeptWriter {
+ public:
+  explicit KeptWriter(AtomicFileWriter file) : file_(std::move(file)) {}
+  absl::Status OnLeft(int index, const HeldPositions& held);
+  absl::Status Commit() { return file_.Commit(); }
+
+ private:
+  AtomicFileWriter file_;
+};
+
 // --debug-cache: writes lines about the cache to stderr, if the command line asks for them.
 void AddCacheDebug(const CommandLine& line, GenerateOptions* options);
 

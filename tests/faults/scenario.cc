@@ -47,6 +47,7 @@ void MakeInputs(const std::string& in) {
             "{\"prompt_ids\": [1, 2, 3]}\n{\"prompt_ids\": [4, 5], \"max_new_tokens\": 9}\n"
             "{\"prompt_ids\": [1, 2, 3, 6], \"max_new_tokens\": 12}\n");
   WriteFile(in + "/prompt.txt", "Who art thou, and whence?");
+  WriteFile(in + "/context.txt", "A clown speaketh with a lady of the court, merrily.");
   WriteFile(in + "/ids.txt", "1 2 3 4 5 6 7 8\n9 10 11 12 13\n");
 }
 
@@ -107,6 +108,14 @@ std::vector<Scenario> Scenarios() {
        with(text, {"--prompt-file", "in/prompt.txt", "--steps", "out/steps"}),
        {{"steps", FileKind::kSteps}},
        {"prompt.txt", "text/config.json", "text/model.safetensors", "text/tokenizer.model"}},
+      {"context",
+       "ng-run",
+       with(text, {"--prompt-file", "in/prompt.txt", "--context", "in/context.txt",
+                   "--cache.name=budget", "--cache.budget.when=prompt", "--cache.budget.ratio=0.5",
+                   "--cache.budget.recent=2", "--kept", "out/kept"}),
+       {{"kept", FileKind::kSteps}},
+       {"prompt.txt", "context.txt", "text/config.json", "text/model.safetensors",
+        "text/tokenizer.model"}},
       {"bpe",
        "ng-run",
        {"--model.path=in/bpe", "--run.max_new_tokens=12", "--prompt", "Who art thou?",

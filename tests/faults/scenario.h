@@ -12,6 +12,7 @@
 
 namespace ng::faults {
 
+// kSteps: lines of JSON.
 enum class FileKind { kSteps, kTensors, kCache, kIds, kPage, kRecord };
 
 inline constexpr const char* kRecordFile = "record.json";  // in in/: what a replay reads

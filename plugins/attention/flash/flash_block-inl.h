@@ -188,7 +188,7 @@ struct FlashBlock {
     for (int64_t step = 0; step < end; step += kStepBytes) {
       typename L::Columns keys[kTiles];
       for (int t = 0; t < kTiles; ++t) keys[t] = L::Load(at[t] + step);
-      if constexpr (kTiles == 1) Prefetch(fetched, n_fetched);
+      if constexpr (kTiles == 1) Prefetch<L>(fetched, n_fetched);
       fetched += n_fetched;
       for (int r = 0; r < kRows; ++r) {
         const typename L::Factor factor = L::LoadFactor(x + r * L::kStep);
@@ -265,7 +265,7 @@ struct FlashBlock {
         typename L::Columns values[kVectors];
         for (int c = 0; c < kVectors; ++c) {
           values[c] = LoadValues<L, kPartial>(at + c * kStepBytes, dim);
-          Prefetch(fetched + c * n_fetched, n_fetched);
+          Prefetch<L>(fetched + c * n_fetched, n_fetched);
         }
         for (int r = 0; r < kRows; ++r) {
           const typename L::Factor weight = L::LoadFactor(weights + r * kRowElements + j);
@@ -393,10 +393,13 @@ struct FlashBlock {
   static NG_INLINE int64_t FetchedBytes(const Tiles& ahead, int width) {
     return ahead.tile_bytes * L::kStep / width;
   }
-  // About n bytes, at most two cache lines.
+  // About n bytes, at most two cache lines. A split of floats does not fit the first level, and
+  // more of it can be on its way to the second.
+  template <class L>
   static NG_INLINE void Prefetch(const std::byte* p, int64_t n) {
-    _mm_prefetch(reinterpret_cast<const char*>(p), _MM_HINT_T0);
-    if (n > 96) _mm_prefetch(reinterpret_cast<const char*>(p + 64), _MM_HINT_T0);
+    constexpr auto kHint = L::kScaled ? _MM_HINT_T0 : _MM_HINT_T1;
+    _mm_prefetch(reinterpret_cast<const char*>(p), kHint);
+    if (n > 96) _mm_prefetch(reinterpret_cast<const char*>(p + 64), kHint);
   }
 };
 

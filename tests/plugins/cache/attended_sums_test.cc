@@ -17,7 +17,7 @@ namespace ng {
 namespace {
 
 constexpr int64_t kLayers = 2;
-constexpr int64_t kHeads = 3;
+constexpr int64_t kSumHeads = 3;
 constexpr int64_t kSumSlots = 700;  // more than a worker adds up at a time
 
 // Of so many drafts, and of queries before each boundary.
@@ -27,14 +27,14 @@ class Sums {
       : executor_(MakeExecutor(threads)),
         shape_{.max_sequences = 2,
                .n_layers = kLayers,
-               .n_kv_heads = kHeads,
+               .n_kv_heads = kSumHeads,
                .slots = kSumSlots,
                .drafts = drafts,
                .queries = queries,
                .every = every,
                .sums = 0,
-               .log = 2 * kLayers * kHeads * 2 * kSumSlots * 8},
-        memory_(static_cast<size_t>(shape_.log / 8 + 2 * kLayers * kHeads * drafts * kSumSlots)),
+               .log = 2 * kLayers * kSumHeads * 2 * kSumSlots * 8},
+        memory_(static_cast<size_t>(shape_.log / 8 + 2 * kLayers * kSumHeads * drafts * kSumSlots)),
         sums(shape_, *executor_, reinterpret_cast<std::byte*>(memory_.data())) {
     // What was there is nobody's.
     std::ranges::fill(memory_, 1e30);
@@ -63,13 +63,14 @@ SequenceRows Tell(AttendedSums& sums, SequenceId sequence, int64_t begin, int64_
   for (int layer = 0; layer < kLayers && rows.mass_tokens > 0; ++layer) {
     std::vector<float> mass;
     for (int64_t query = begin + n - rows.mass_tokens; query < begin + n; ++query) {
-      for (int64_t head = 0; head < kHeads; ++head) {
+      for (int64_t head = 0; head < kSumHeads; ++head) {
         for (int64_t slot = 0; slot < begin + n; ++slot) {
           mass.push_back(Share(layer, head, query, slot, salt));
         }
       }
     }
-    EXPECT_TRUE(sums.Add(layer, rows, {mass.data(), {rows.mass_tokens, kHeads, begin + n}}).ok());
+    EXPECT_TRUE(
+        sums.Add(layer, rows, {mass.data(), {rows.mass_tokens, kSumHeads, begin + n}}).ok());
   }
   return rows;
 }
@@ -90,7 +91,7 @@ std::vector<float> Plain(int layer, int head, int64_t first, int64_t end) {
 void ExpectPlain(const AttendedSums& sums, const SequenceRows& rows, int64_t first) {
   const int64_t end = rows.start_pos + rows.n_tokens;
   for (int layer = 0; layer < kLayers; ++layer) {
-    for (int head = 0; head < kHeads; ++head) {
+    for (int head = 0; head < kSumHeads; ++head) {
       std::vector<float> found(static_cast<size_t>(end));
       sums.Sum(layer, head, rows, found);
       ASSERT_EQ(found, Plain(layer, head, first, end)) << layer << " " << head << " at " << end;
@@ -188,7 +189,7 @@ TEST(AttendedSums, FollowTheSlotsThatStay) {
     of.sums.Settle(rows);
     const std::vector<int32_t> kept = {0, 2, 7};
     for (int layer = 0; layer < kLayers; ++layer) {
-      for (int head = 0; head < kHeads; ++head) of.sums.Keep(layer, head, 1, kept);
+      for (int head = 0; head < kSumHeads; ++head) of.sums.Keep(layer, head, 1, kept);
     }
     of.sums.Left(1, 3);
     of.sums.Copy(1, 0);

@@ -84,9 +84,15 @@ TEST(CacheWithHoles, RunsOnlyWithABackendThatReadsThem) {
 
 TEST(CacheThatWantsTheMass, IsToldAllOfItOrRefused) {
   const Arguments run = DemoTurn(2) + Faulty("attended");
-  ExpectError(NgRun(run), 4, {"attention plugin 'flash'", "'attended'"});
-  const Result told = NgRun(run + Arguments{"--attention.name=reference"});
-  EXPECT_EQ(told.exit_code, 0) << told.err;
+  const std::string more = "/tests/fixtures/broken_plugins/";
+  ExpectError(NgRun(run + Arguments{"--plugins.path=" NG_BINARY_DIR + more +
+                                        "cache_faults:" + NG_BINARY_DIR + more + "throws_in_worker",
+                                    "--attention.name=throws_in_worker"}),
+              4, {"attention plugin 'throws_in_worker'", "'attended'"});
+  for (const char* const backend : {"flash", "reference"}) {
+    const Result told = NgRun(run + Arguments{absl::StrCat("--attention.name=", backend)});
+    EXPECT_EQ(told.exit_code, 0) << told.err;
+  }
 }
 
 class EngineOverFaults : public ::testing::Test {

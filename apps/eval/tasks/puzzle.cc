@@ -107,7 +107,7 @@ Puzzle DrawLookup(const DrawsKey& key) {
   puzzle.answers = {number};
   puzzle.candidates = {" " + number};
   for (int64_t i = 0; i < kWrong; ++i) {
-    puzzle.candidates.push_back(" " + OtherPair(puzzle, i).second);
+    puzzle.candidates.push_back(absl::StrCat(" ", OtherPair(puzzle, i).second));
   }
   return puzzle;
 }
@@ -156,16 +156,16 @@ Puzzle DrawCopying(const DrawsKey& key) {
   Scatter(draws, {&sentence, 1}, &puzzle);
   puzzle.question =
       "\n\nQuestion: Which words are to be remembered?\nAnswer: Remember these words:";
-  puzzle.candidates = {" " + absl::StrJoin(puzzle.answers, ", ")};
+  puzzle.candidates = {absl::StrCat(" ", absl::StrJoin(puzzle.answers, ", "))};
   // Two words change places; one is another.
   for (const size_t at : {size_t{0}, size_t{3}}) {
     std::vector<std::string> wrong = puzzle.answers;
     std::swap(wrong[at], wrong[at + 1]);
-    puzzle.candidates.push_back(" " + absl::StrJoin(wrong, ", "));
+    puzzle.candidates.push_back(absl::StrCat(" ", absl::StrJoin(wrong, ", ")));
   }
   std::vector<std::string> wrong = puzzle.answers;
   wrong[static_cast<size_t>(draws.Below(kWords))] = words.back();
-  puzzle.candidates.push_back(" " + absl::StrJoin(wrong, ", "));
+  puzzle.candidates.push_back(absl::StrCat(" ", absl::StrJoin(wrong, ", ")));
   return puzzle;
 }
 

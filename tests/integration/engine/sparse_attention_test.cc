@@ -90,7 +90,9 @@ TEST_P(SparseRuns, HaveTheBitsOfFlashWhereAllPagesFit) {
     EXPECT_EQ(test::LastLogits(*sparse, ids[0], tokens), wanted);
     // 32 tokens are two pages.
     const std::vector<float> of_fewer = test::LastLogits(*fewer, ids[2], tokens);
-    if (fewer->SequenceLength(ids[2]) <= 32) EXPECT_EQ(of_fewer, wanted);
+    if (fewer->SequenceLength(ids[2]) <= 32) {
+      EXPECT_EQ(of_fewer, wanted);
+    }
   }
 }
 

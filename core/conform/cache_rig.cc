@@ -48,23 +48,23 @@ absl::StatusOr<MadeStore> MakeStore(const CacheSubject& subject, const CacheSpec
   return made;
 }
 
-absl::Status TellMadeUpMass(CacheStore& store, const CacheSpec& spec, int layer,
-                            const SequenceRows& rows) {
+absl::Status TellMadeUpMass(CacheStore& store, int layer, const SequenceRows& rows,
+                            int64_t n_kv_heads, std::vector<float>* shares) {
   const int64_t end = rows.start_pos + rows.n_tokens;
   const KvView view = store.View(layer, rows.sequence, end);
-  std::vector<float> shares;
+  shares->clear();
   for (int64_t query = end - rows.mass_tokens; query < end; ++query) {
-    for (int head = 0; head < spec.n_kv_heads; ++head) {
+    for (int head = 0; head < n_kv_heads; ++head) {
       for (int64_t slot = 0; slot < view.n_slots(); ++slot) {
         const int64_t token = view.TokenAt(head, slot);
         const int64_t mixed = (query * 7919 + token * 104729 + head * 31 + layer * 17) * 2654435761;
         const auto share = static_cast<float>((mixed >> 8) % 65521) * 1e-6F;
-        shares.push_back(token > query ? 0.0F : share);
+        shares->push_back(token > query ? 0.0F : share);
       }
     }
   }
   return CapabilityOf<AttendedMass>(store)->Attended(
-      layer, rows, {shares.data(), {rows.mass_tokens, spec.n_kv_heads, view.n_slots()}});
+      layer, rows, {shares->data(), {rows.mass_tokens, n_kv_heads, view.n_slots()}});
 }
 
 }  // namespace ng::conform

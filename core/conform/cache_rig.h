@@ -30,9 +30,9 @@ absl::StatusOr<MadeStore> MakeStore(const CacheSubject& subject, const CacheSpec
                                     int threads = 2);
 
 // Tells a store of attention that nobody computed: shares that come of layer, kv head, query and
-// token alone.
-absl::Status TellMadeUpMass(CacheStore& store, const CacheSpec& spec, int layer,
-                            const SequenceRows& rows);
+// token alone. shares: memory to make them in.
+absl::Status TellMadeUpMass(CacheStore& store, int layer, const SequenceRows& rows,
+                            int64_t n_kv_heads, std::vector<float>* shares);
 
 // One sequence that rows are appended to, the same ones in every layer.
 class CacheFeeder {
@@ -43,6 +43,7 @@ class CacheFeeder {
   absl::Status Open(int64_t capacity, int64_t mark = 0) {
     NG_ASSIGN_OR_RETURN(id_, store_.Open(capacity));
     mark_ = mark;
+    shares_.reserve(static_cast<size_t>(capacity * spec_.n_kv_heads));  // of a step of one token
     auto* const marks = CapabilityOf<ContextMark>(store_);
     return marks == nullptr || mark == 0 ? absl::OkStatus() : marks->SetMark(id_, mark);
   }
@@ -71,7 +72,7 @@ class CacheFeeder {
     for (int layer = 0; layer < spec_.n_layers; ++layer) {
       NG_RETURN_IF_ERROR(store_.Append(layer, {&entry, 1}, view, view));
       if (entry.mass_tokens == 0) continue;
-      NG_RETURN_IF_ERROR(TellMadeUpMass(store_, spec_, layer, entry));
+      NG_RETURN_IF_ERROR(TellMadeUpMass(store_, layer, entry, spec_.n_kv_heads, &shares_));
     }
     length_ += n;
     return store_.Commit({&entry, 1});
@@ -82,6 +83,7 @@ class CacheFeeder {
   SequenceId id_ = 0;
   int64_t length_ = 0;
   int64_t mark_ = 0;
+  std::vector<float> shares_;
 };
 
 // That what leaves a store does not depend on how the rows came, and that there is no way back.

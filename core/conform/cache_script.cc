@@ -288,7 +288,7 @@ class Script {
 
   std::string TellAttended(int layer, const SequenceRows& entry) {
     if (entry.mass_tokens == 0) return "";
-    const absl::Status status = TellMadeUpMass(store_, spec_, layer, entry);
+    const absl::Status status = TellMadeUpMass(store_, layer, entry, spec_.n_kv_heads, &shares_);
     return status.ok() ? "" : "Attended: " + Text(status);
   }
 
@@ -439,6 +439,7 @@ class Script {
   Snapshots* const images_;
   Statistics* const statistics_;
   AttendedMass* const attended_;
+  std::vector<float> shares_;
   const CacheSpec spec_;
   KeptRows kept_{spec_, plan_};
   const bool may_be_full_;

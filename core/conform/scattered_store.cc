@@ -12,6 +12,11 @@
 namespace ng::conform {
 namespace {
 
+// A spec that asks for no layout is of no backend.
+std::string_view LayoutOf(const CacheSpec& spec) {
+  return spec.layouts.empty() ? kLayoutTiles16 : TileLayoutOf(spec);
+}
+
 constexpr int64_t kPageTokens = 16;
 
 int64_t Pages(int64_t tokens) { return (tokens + kPageTokens - 1) / kPageTokens; }
@@ -35,7 +40,7 @@ absl::StatusOr<std::unique_ptr<CacheStore>> ScatteredStore::Create(const PluginC
 int64_t ScatteredStore::tile_bytes(KvPart part) const { return Side(part).TileBytes(); }
 
 int64_t ScatteredStore::head_bytes(KvPart part) const {
-  const bool bounds = part == KvPart::kKey && TileLayoutOf(spec_) == kLayoutTiles16Bounds;
+  const bool bounds = part == KvPart::kKey && LayoutOf(spec_) == kLayoutTiles16Bounds;
   return tile_bytes(part) + (bounds ? BoundsBytes(spec_.head_dim) : 0);
 }
 
@@ -56,7 +61,7 @@ int64_t ScatteredStore::Offset(KvPart part, int layer, int kv_head) const {
 }
 
 CachePlan ScatteredStore::plan() const {
-  const std::string_view layout = TileLayoutOf(spec_);
+  const std::string_view layout = LayoutOf(spec_);
   return {.layout = layout,
           .bytes = static_cast<int64_t>(memory_.size()),
           .bytes_per_token = (layer_bytes() * spec_.n_layers + kPageTokens - 1) / kPageTokens,
@@ -162,7 +167,7 @@ KvView ScatteredStore::View(int layer, SequenceId sequence, int64_t length) cons
                   .head_stride = head_bytes(HoldsKeysAlone(spec_) ? KvPart::kKey : part),
                   .tile_bytes = tile_bytes(part)};
   };
-  return {.layout = TileLayoutOf(spec_),
+  return {.layout = LayoutOf(spec_),
           .pages = {pages.data(), pages.size()},
           .page_tokens = kPageTokens,
           .length = length,

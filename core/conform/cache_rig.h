@@ -37,7 +37,11 @@ absl::Status TellMadeUpMass(CacheStore& store, int layer, const SequenceRows& ro
 // One sequence that rows are appended to, the same ones in every layer.
 class CacheFeeder {
  public:
-  CacheFeeder(CacheStore& store, const CacheSpec& spec) : store_(store), spec_(spec) {}
+  CacheFeeder(CacheStore& store, const CacheSpec& spec)
+      : store_(store),
+        spec_(spec),
+        plan_(store.plan()),
+        attended_(CapabilityOf<AttendedMass>(store)) {}
 
   // mark: of a store that asks for it; 0: none.
   absl::Status Open(int64_t capacity, int64_t mark = 0) {
@@ -52,7 +56,7 @@ class CacheFeeder {
     const int64_t width = int64_t{spec_.n_kv_heads} * spec_.head_dim;
     const int64_t n_all = std::ssize(rows) / width;
     for (int64_t done = 0; done < n_all;) {
-      const int64_t n = std::min(n_all - done, store_.plan().ToBoundary(length_, mark_));
+      const int64_t n = std::min(n_all - done, plan_.ToBoundary(length_, mark_));
       NG_RETURN_IF_ERROR(AppendStep(rows.data() + done * width, n));
       done += n;
     }
@@ -66,8 +70,7 @@ class CacheFeeder {
   // rows: [n, n_kv_heads, head_dim], none beyond the next boundary
   absl::Status AppendStep(const float* rows, int64_t n) {
     SequenceRows entry{.sequence = id_, .start_pos = length_, .n_tokens = n};
-    AttendedMass* const attended = CapabilityOf<AttendedMass>(store_);
-    if (attended != nullptr) entry.mass_tokens = attended->MassTokens(entry);
+    if (attended_ != nullptr) entry.mass_tokens = attended_->MassTokens(entry);
     const TensorView<const float, 3> view(rows, {n, spec_.n_kv_heads, spec_.head_dim});
     for (int layer = 0; layer < spec_.n_layers; ++layer) {
       NG_RETURN_IF_ERROR(store_.Append(layer, {&entry, 1}, view, view));
@@ -80,6 +83,8 @@ class CacheFeeder {
 
   CacheStore& store_;
   const CacheSpec spec_;
+  const CachePlan plan_;
+  AttendedMass* const attended_;  // null where the store does not ask
   SequenceId id_ = 0;
   int64_t length_ = 0;
   int64_t mark_ = 0;

@@ -27,6 +27,7 @@ struct TaskWork {
 };
 
 // The same for every method.
+// NOLINTNEXTLINE(bugprone-exception-escape): of the JSON library, whose moves do not throw
 struct Work {
   Engine* full = nullptr;  // loaded
   RunNeeds needs;          // every engine is loaded for these

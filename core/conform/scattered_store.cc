@@ -12,9 +12,13 @@
 namespace ng::conform {
 namespace {
 
-// A spec that asks for no layout is of no backend.
+// By itself, not by what stores of ng have: the first of its two layouts that the spec asks for.
 std::string_view LayoutOf(const CacheSpec& spec) {
-  return spec.layouts.empty() ? kLayoutTiles16 : TileLayoutOf(spec);
+  for (const std::string_view layout : spec.layouts) {
+    if (layout == kLayoutTiles16Bounds) return layout;
+    if (layout == kLayoutTiles16 || layout == kLayoutAny) break;
+  }
+  return kLayoutTiles16;
 }
 
 constexpr int64_t kPageTokens = 16;

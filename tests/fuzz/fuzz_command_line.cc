@@ -68,6 +68,12 @@ absl::StatusOr<std::vector<int32_t>> Engine::EncodeConversation(
   return Encode(conversation.messages + conversation.tools, {});
 }
 
+bool Engine::wants_context() const { return true; }
+absl::StatusOr<int64_t> Engine::ContextOf(const Conversation& /*conversation*/,
+                                          std::span<const int32_t> ids) const {
+  return std::ssize(ids) / 2;
+}
+
 int64_t Engine::max_prompt_bytes() const { return int64_t{1} << 20; }
 
 absl::Status Engine::CheckRequest(const GenerateRequest& request) const {

@@ -96,6 +96,14 @@ absl::StatusOr<std::string> Engine::CallGrammar(const Conversation& /*conversati
                                                 const CallChoice& /*choice*/) const {
   return "root ::= .*";
 }
+absl::StatusOr<std::string> Engine::ThoughtsGrammar(const Conversation& /*conversation*/) const {
+  return "%until(\"end\": )";
+}
+bool Engine::wants_context() const { return true; }
+absl::StatusOr<int64_t> Engine::ContextOf(const Conversation& /*conversation*/,
+                                          std::span<const int32_t> ids) const {
+  return std::ssize(ids) / 2;
+}
 absl::StatusOr<std::string> Engine::Decode(std::span<const int32_t> ids) const {
   return std::string(ids.begin(), ids.end());
 }

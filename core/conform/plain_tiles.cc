@@ -75,10 +75,9 @@ float ReadElement(const Tiles16Side& side, const std::byte* tile, int64_t slot, 
   if (HasScales(side.codec)) {
     uint32_t bits = 0;
     std::memcpy(&bits, tile + word, 4);
-    const int64_t n_bits = 32 / PerWord(side.codec);
-    const auto field =
-        static_cast<int64_t>(bits >> FirstBit(side.codec, place)) & ((1 << n_bits) - 1);
-    return static_cast<float>(field < 1 << (n_bits - 1) ? field : field - (1 << n_bits));
+    const int64_t n_values = int64_t{1} << 32 / PerWord(side.codec);
+    const auto field = static_cast<int64_t>(bits >> FirstBit(side.codec, place)) & (n_values - 1);
+    return static_cast<float>(field < n_values / 2 ? field : field - n_values);
   }
   if (side.codec == Codec::kF32) {
     float value = 0.0F;
@@ -96,7 +95,8 @@ void WriteElement(const Tiles16Side& side, float element, int64_t slot, int64_t 
   if (HasScales(side.codec)) {
     uint32_t bits = 0;
     std::memcpy(&bits, tile + word, 4);
-    const uint32_t mask = ((1U << 32 / PerWord(side.codec)) - 1U) << FirstBit(side.codec, place);
+    const uint64_t n_values = uint64_t{1} << 32 / PerWord(side.codec);
+    const uint32_t mask = static_cast<uint32_t>(n_values - 1) << FirstBit(side.codec, place);
     const auto field = static_cast<uint32_t>(static_cast<int32_t>(element));
     bits = (bits & ~mask) | (field << FirstBit(side.codec, place) & mask);
     std::memcpy(tile + word, &bits, 4);

@@ -56,35 +56,50 @@ class BudgetPrompt : public ::testing::TestWithParam<std::string> {
     return tokens;
   }
 
+  // One set of bits for all chunks, batches and threads.
+  void ExpectOneSetOfBits(const std::vector<std::string>& policy) {
+    const std::unique_ptr<Engine> whole = Open(policy);
+    std::vector<std::string> threads = policy;
+    threads.emplace_back("run.threads=3");
+    const std::unique_ptr<Engine> other = Open(threads);
+    const std::vector<int32_t> text = SomeTokens(kPromptTokens);
+    for (const int64_t context : {17, 31, 48}) {
+      const SequenceId a = whole->OpenSequence(kPromptTokens).value();
+      const SequenceId b = other->OpenSequence(kPromptTokens).value();
+      const SequenceId beside = other->OpenSequence(kPromptTokens).value();
+      ASSERT_TRUE(whole->SetContext(a, context).ok());
+      ASSERT_TRUE(other->SetContext(b, context).ok());
+      ASSERT_TRUE(other->SetContext(beside, 19).ok());
+      for (int64_t at = 0; at < kPromptTokens;) {
+        const int64_t n = std::min<int64_t>(kPromptTokens - at, 1 + random_() % 9);
+        const std::vector<int32_t> so_far(text.begin(), text.begin() + at + n);
+        ASSERT_TRUE(whole->TruncateSequence(a, 0).ok());
+        const std::vector<float> wanted = test::LastLogits(*whole, a, so_far);
+        const SequenceId both[] = {beside, b};
+        const std::vector<int32_t> given[] = {SomeTokens(1), {so_far.begin() + at, so_far.end()}};
+        const auto logits = other->Extend(both, given, LogitRows::kLast);
+        ASSERT_TRUE(logits.ok()) << logits.status();
+        const float* row = logits->logits.Row(1);
+        ASSERT_EQ(std::vector<float>(row, row + logits->logits.extent[1]), wanted) << at + n;
+        at += n;
+      }
+      for (const SequenceId id : {b, beside}) other->CloseSequence(id);
+      whole->CloseSequence(a);
+    }
+  }
+
   std::mt19937_64 random_{11};
 };
 
-TEST_P(BudgetPrompt, HasOneSetOfBitsForAllChunksBatchesAndThreads) {
-  const std::unique_ptr<Engine> whole = Open({});
-  const std::unique_ptr<Engine> other = Open({"run.threads=3"});
-  const std::vector<int32_t> text = SomeTokens(kPromptTokens);
-  for (const int64_t context : {17, 31, 48}) {
-    const SequenceId a = whole->OpenSequence(kPromptTokens).value();
-    const SequenceId b = other->OpenSequence(kPromptTokens).value();
-    const SequenceId beside = other->OpenSequence(kPromptTokens).value();
-    ASSERT_TRUE(whole->SetContext(a, context).ok());
-    ASSERT_TRUE(other->SetContext(b, context).ok());
-    ASSERT_TRUE(other->SetContext(beside, 19).ok());
-    for (int64_t at = 0; at < kPromptTokens;) {
-      const int64_t n = std::min<int64_t>(kPromptTokens - at, 1 + random_() % 9);
-      const std::vector<int32_t> so_far(text.begin(), text.begin() + at + n);
-      ASSERT_TRUE(whole->TruncateSequence(a, 0).ok());
-      const std::vector<float> wanted = test::LastLogits(*whole, a, so_far);
-      const SequenceId both[] = {beside, b};
-      const std::vector<int32_t> given[] = {SomeTokens(1), {so_far.begin() + at, so_far.end()}};
-      const auto logits = other->Extend(both, given, LogitRows::kLast);
-      ASSERT_TRUE(logits.ok()) << logits.status();
-      const float* row = logits->logits.Row(1);
-      ASSERT_EQ(std::vector<float>(row, row + logits->logits.extent[1]), wanted) << at + n;
-      at += n;
-    }
-    for (const SequenceId id : {b, beside}) other->CloseSequence(id);
-    whole->CloseSequence(a);
+TEST_P(BudgetPrompt, HasOneSetOfBitsForAllChunksBatchesAndThreads) { ExpectOneSetOfBits({}); }
+
+TEST_P(BudgetPrompt, SoHaveThePoliciesThatGoByAttention) {
+  for (const std::vector<std::string>& policy :
+       {std::vector<std::string>{"cache.budget.policy=observed"},
+        {"cache.budget.policy=tova", "cache.budget.per=layer"},
+        {"cache.budget.policy=snapkv", "policy.snapkv.queries=6"}}) {
+    SCOPED_TRACE(policy.front());
+    ExpectOneSetOfBits(policy);
   }
 }
 

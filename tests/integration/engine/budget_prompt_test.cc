@@ -231,8 +231,9 @@ using test::ExpectError;
 using test::NgRun;
 
 Arguments PromptBudget(const Arguments& more) {
-  return Arguments{"--config", NG_SOURCE_DIR "/configs/demo.ini", "--cache.name=budget",
-                   "--cache.budget.when=prompt", "--cache.budget.recent=4"} +
+  const std::string demo = NG_SOURCE_DIR "/configs/demo.ini";
+  return Arguments{"--config", demo, "--cache.name=budget", "--cache.budget.when=prompt",
+                   "--cache.budget.recent=4"} +
          more;
 }
 

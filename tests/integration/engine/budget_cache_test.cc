@@ -40,19 +40,10 @@ class BudgetCache : public ::testing::TestWithParam<BudgetCase> {
                                       const RunNeeds& needs = {.max_tokens = kBudgetTokens,
                                                                .max_sequences = 3}) {
     const auto& [model, attention, codec, policy] = GetParam();
-    EngineOptions options;
-    options.overrides = {"model.path=" NG_TEST_DATA "/golden/" + model,
-                         "attention.name=" + attention,
-                         "cache.codec=" + codec,
-                         "run.stop_ids=",
-                         "sampler.chain=greedy",
-                         "run.check_plugins=true"};
-    options.overrides.insert(options.overrides.end(), more.begin(), more.end());
-    auto engine = Engine::Open(options);
-    EXPECT_TRUE(engine.ok()) << engine.status();
-    const absl::Status loaded = (*engine)->Load(needs);
-    EXPECT_TRUE(loaded.ok()) << loaded;
-    return *std::move(engine);
+    return test::OpenLoaded(
+        {"model.path=" NG_TEST_DATA "/golden/" + model, "attention.name=" + attention,
+         "cache.codec=" + codec, "run.stop_ids=", "sampler.chain=greedy", "run.check_plugins=true"},
+        more, needs);
   }
 
   std::vector<int32_t> RandomTokens(int64_t n) {
@@ -85,12 +76,8 @@ TEST_P(BudgetCache, HasOneSetOfBitsForAllChunksBatchesAndThreads) {
     // All of it anew, or what is new alone, with another sequence in the step.
     ASSERT_TRUE(whole->TruncateSequence(a, 0).ok());
     const std::vector<float> wanted = test::LastLogits(*whole, a, text);
-    const SequenceId both[] = {beside, b};
-    const std::vector<int32_t> given[] = {RandomTokens(1), tokens};
-    const auto logits = other->Extend(both, given, LogitRows::kLast);
-    ASSERT_TRUE(logits.ok()) << logits.status();
-    const float* row = logits->logits.Row(1);
-    ASSERT_EQ(std::vector<float>(row, row + logits->logits.extent[1]), wanted) << text.size();
+    const int32_t token = RandomTokens(1).front();
+    ASSERT_EQ(test::LastLogitsBeside(*other, beside, token, b, tokens), wanted) << text.size();
     if (other->SequenceLength(beside) < 20) continue;
     ASSERT_TRUE(other->TruncateSequence(beside, 0).ok());
   }

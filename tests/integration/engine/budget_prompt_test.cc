@@ -31,23 +31,12 @@ class BudgetPrompt : public ::testing::TestWithParam<std::string> {
   static std::unique_ptr<Engine> Open(const std::vector<std::string>& more,
                                       const RunNeeds& needs = {.max_tokens = kPromptTokens,
                                                                .max_sequences = 3}) {
-    EngineOptions options;
-    options.overrides = {"model.path=" NG_TEST_DATA "/golden/" + GetParam(),
-                         "cache.name=budget",
-                         "cache.budget.when=prompt",
-                         "cache.budget.tokens=14",
-                         "cache.budget.sinks=2",
-                         "cache.budget.recent=4",
-                         "cache.budget.policy=keydiff",
-                         "run.stop_ids=",
-                         "sampler.chain=greedy",
-                         "run.check_plugins=true"};
-    options.overrides.insert(options.overrides.end(), more.begin(), more.end());
-    auto engine = Engine::Open(options);
-    EXPECT_TRUE(engine.ok()) << engine.status();
-    const absl::Status loaded = (*engine)->Load(needs);
-    EXPECT_TRUE(loaded.ok()) << loaded;
-    return *std::move(engine);
+    return test::OpenLoaded(
+        {"model.path=" NG_TEST_DATA "/golden/" + GetParam(), "cache.name=budget",
+         "cache.budget.when=prompt", "cache.budget.tokens=14", "cache.budget.sinks=2",
+         "cache.budget.recent=4", "cache.budget.policy=keydiff",
+         "run.stop_ids=", "sampler.chain=greedy", "run.check_plugins=true"},
+        more, needs);
   }
 
   std::vector<int32_t> SomeTokens(int64_t n) {
@@ -75,12 +64,11 @@ class BudgetPrompt : public ::testing::TestWithParam<std::string> {
         const std::vector<int32_t> so_far(text.begin(), text.begin() + at + n);
         ASSERT_TRUE(whole->TruncateSequence(a, 0).ok());
         const std::vector<float> wanted = test::LastLogits(*whole, a, so_far);
-        const SequenceId both[] = {beside, b};
-        const std::vector<int32_t> given[] = {SomeTokens(1), {so_far.begin() + at, so_far.end()}};
-        const auto logits = other->Extend(both, given, LogitRows::kLast);
-        ASSERT_TRUE(logits.ok()) << logits.status();
-        const float* row = logits->logits.Row(1);
-        ASSERT_EQ(std::vector<float>(row, row + logits->logits.extent[1]), wanted) << at + n;
+        const int32_t token = SomeTokens(1).front();
+        ASSERT_EQ(test::LastLogitsBeside(*other, beside, token, b,
+                                         std::vector<int32_t>{so_far.begin() + at, so_far.end()}),
+                  wanted)
+            << at + n;
         at += n;
       }
       for (const SequenceId id : {b, beside}) other->CloseSequence(id);

@@ -28,19 +28,10 @@ class SparseRuns : public ::testing::TestWithParam<SparseCase> {
  protected:
   static std::unique_ptr<Engine> Open(const std::vector<std::string>& more) {
     const auto& [model, codec] = GetParam();
-    EngineOptions options;
-    options.overrides = {"model.path=" NG_TEST_DATA "/golden/" + model,
-                         "attention.name=sparse",
-                         "cache.codec=" + codec,
-                         "run.stop_ids=",
-                         "sampler.chain=greedy",
-                         "run.check_plugins=true"};
-    options.overrides.insert(options.overrides.end(), more.begin(), more.end());
-    auto engine = Engine::Open(options);
-    EXPECT_TRUE(engine.ok()) << engine.status();
-    const absl::Status loaded = (*engine)->Load({.max_tokens = kSparseTokens, .max_sequences = 3});
-    EXPECT_TRUE(loaded.ok()) << loaded;
-    return *std::move(engine);
+    return test::OpenLoaded(
+        {"model.path=" NG_TEST_DATA "/golden/" + model, "attention.name=sparse",
+         "cache.codec=" + codec, "run.stop_ids=", "sampler.chain=greedy", "run.check_plugins=true"},
+        more, {.max_tokens = kSparseTokens, .max_sequences = 3});
   }
   static std::string Pages(int n) { return absl::StrCat("attention.sparse.pages=", n); }
 
@@ -67,12 +58,8 @@ TEST_P(SparseRuns, HaveOneSetOfBitsForAllChunksBatchesAndThreads) {
     text.insert(text.end(), tokens.begin(), tokens.end());
     ASSERT_TRUE(whole->TruncateSequence(a, 0).ok());
     const std::vector<float> wanted = test::LastLogits(*whole, a, text);
-    const SequenceId both[] = {beside, b};
-    const std::vector<int32_t> given[] = {RandomTokens(1), tokens};
-    const auto logits = other->Extend(both, given, LogitRows::kLast);
-    ASSERT_TRUE(logits.ok()) << logits.status();
-    const float* row = logits->logits.Row(1);
-    ASSERT_EQ(std::vector<float>(row, row + logits->logits.extent[1]), wanted) << text.size();
+    const int32_t token = RandomTokens(1).front();
+    ASSERT_EQ(test::LastLogitsBeside(*other, beside, token, b, tokens), wanted) << text.size();
   }
 }
 

@@ -14,6 +14,7 @@
 #include "plugins/attention/flash/flash_attention.h"
 #include "plugins/cache/budget/budget_store.h"
 #include "plugins/policy/keydiff/keydiff.h"
+#include "tests/plugins/cache/make_budget.h"
 
 namespace ng {
 namespace {
@@ -53,17 +54,8 @@ class BudgetMarkTest : public ::testing::Test {
  protected:
   BudgetMarkTest() { context_.executor = executor_.get(); }
 
-  static absl::StatusOr<std::unique_ptr<CacheStore>> Create(const PluginContext& context,
-                                                            const CacheSpec& spec,
-                                                            const BudgetOptions& options,
-                                                            std::unique_ptr<Policy> policy) {
-    NG_ASSIGN_OR_RETURN(const BudgetShape shape, ShapeOfBudget(spec, options, *policy));
-    NG_ASSIGN_OR_RETURN(std::shared_ptr<std::byte> memory, ReserveTiles(shape.pages.plan.bytes));
-    return std::make_unique<BudgetStore>(context, spec, options, shape, std::move(memory),
-                                         std::move(policy));
-  }
   std::unique_ptr<CacheStore> Make(const BudgetOptions& options) {
-    return Create(context_, MarkSpec(), options, std::make_unique<EvenOrOdd>()).value();
+    return test::MakeBudget(context_, MarkSpec(), options, std::make_unique<EvenOrOdd>()).value();
   }
   static absl::Status Mark(CacheStore& store, SequenceId id, int64_t length) {
     return CapabilityOf<ContextMark>(store)->SetMark(id, length);
@@ -188,7 +180,8 @@ TEST_F(BudgetMarkTest, Conforms) {
   conform::CacheSubject subject;
   subject.settings.quick = true;
   subject.make = [](const PluginContext& context, const CacheSpec& spec) {
-    return Create(context, spec, AtMark(14), std::make_unique<KeydiffPolicy>(PluginContext()));
+    return test::MakeBudget(context, spec, AtMark(14),
+                            std::make_unique<KeydiffPolicy>(PluginContext()));
   };
   subject.backends = {{"flash", CreateFlashAttention}};
   EXPECT_THAT(conform::CheckCache(subject), IsEmpty());

@@ -23,6 +23,7 @@
 #include "plugins/policy/snapkv/snapkv.h"
 #include "plugins/policy/tova/tova.h"
 #include "plugins/policy/window/window.h"
+#include "tests/plugins/cache/make_budget.h"
 
 namespace ng {
 namespace {
@@ -87,19 +88,9 @@ class BudgetStoreTest : public ::testing::Test {
  protected:
   BudgetStoreTest() { context_.executor = executor_.get(); }
 
-  static absl::StatusOr<std::unique_ptr<CacheStore>> Create(const PluginContext& context,
-                                                            const CacheSpec& spec,
-                                                            const BudgetOptions& options,
-                                                            std::unique_ptr<Policy> policy) {
-    NG_ASSIGN_OR_RETURN(const BudgetShape shape, ShapeOfBudget(spec, options, *policy));
-    NG_ASSIGN_OR_RETURN(std::shared_ptr<std::byte> memory, ReserveTiles(shape.pages.plan.bytes));
-    return std::make_unique<BudgetStore>(context, spec, options, shape, std::move(memory),
-                                         std::move(policy));
-  }
-
   std::unique_ptr<CacheStore> Make(const CacheSpec& spec, const BudgetOptions& options,
                                    std::unique_ptr<Policy> policy) {
-    auto store = Create(context_, spec, options, std::move(policy));
+    auto store = test::MakeBudget(context_, spec, options, std::move(policy));
     EXPECT_TRUE(store.ok()) << store.status();
     return store.ok() ? *std::move(store) : nullptr;
   }
@@ -275,7 +266,8 @@ TEST_F(BudgetStoreTest, AnErrorOfThePolicyLeavesAllAsItWas) {
 }
 
 TEST_F(BudgetStoreTest, RefusesAPolicyThatNeedsWhatItDoesNotGive) {
-  const auto refused = Create(context_, BudgetSpec(), BudgetOf(6, 10), std::make_unique<Wishes>());
+  const auto refused =
+      test::MakeBudget(context_, BudgetSpec(), BudgetOf(6, 10), std::make_unique<Wishes>());
   EXPECT_EQ(ExitCode(refused.status()), 4);
   EXPECT_THAT(std::string(refused.status().message()),
               HasSubstr("policy 'mine' needs 'queries', which this cache does not give; it gives "
@@ -349,7 +341,8 @@ TEST_F(BudgetStoreTest, TheLastQueriesAloneMayCount) {
 }
 
 TEST_F(BudgetStoreTest, RefusesMoreQueriesThanComeBetweenTwoBoundaries) {
-  const auto refused = Create(context_, BudgetSpec(), BudgetOf(6, 10), std::make_unique<Heavy>(11));
+  const auto refused =
+      test::MakeBudget(context_, BudgetSpec(), BudgetOf(6, 10), std::make_unique<Heavy>(11));
   EXPECT_EQ(ExitCode(refused.status()), 2);
   EXPECT_THAT(std::string(refused.status().message()),
               HasSubstr("policy 'mine' looks at the attention of the last 11 queries, must be at "
@@ -402,7 +395,7 @@ TEST_F(BudgetStoreTest, Conforms) {
         if (std::string(name) == "keydiff") policy = std::make_unique<KeydiffPolicy>(plain);
         if (std::string(name) == "tova") policy = std::make_unique<TovaPolicy>(plain);
         if (std::string(name) == "snapkv") policy = std::make_unique<SnapkvPolicy>(5, 3, false);
-        return Create(context, spec, options, std::move(policy));
+        return test::MakeBudget(context, spec, options, std::move(policy));
       };
       subject.backends = {{"reference", CreateReferenceAttention}, {"flash", CreateFlashAttention}};
       EXPECT_THAT(conform::CheckCache(subject), IsEmpty()) << name << per_head;

@@ -127,7 +127,9 @@ absl::StatusOr<PluginHost> PluginHost::Scan(std::span<const std::string> extra_d
   ListPlugins(own, &error, &host.files_);
   // An embedding program may bring all its plugins itself.
   if (error && error != std::errc::no_such_file_or_directory) {
-    return PluginError(absl::StrCat("cannot read plugin directory '", own, "': ", error.message()));
+    const std::string found =
+        absl::StrCat("cannot read plugin directory '", own, "': ", error.message());
+    return error == std::errc::not_enough_memory ? LimitError(found) : PluginError(found);
   }
   host.directories_.push_back(std::move(own));
   for (const std::string& directory : host.directories_) {

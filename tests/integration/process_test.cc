@@ -88,7 +88,7 @@ TEST(AddressSpace, TooSmallIsExitFiveInOneLine) {
   };
   for (const Program& program : programs) {
     std::set<int> codes;
-    for (int64_t kib = 44000; kib <= 64000; kib += 4000) {
+    for (int64_t kib = 44000; kib <= 64000; kib += 1000) {
       const Result result =
           Shell("ulimit -v $1; shift; \"$@\" << END\nhello\nEND\n",
                 Arguments{absl::StrCat(kib), absl::StrCat(kBin, program.name)} + program.arguments);

@@ -74,6 +74,8 @@ struct CallChoice {
   std::vector<std::string> names = {};  // those that may be called; empty: all
   // The tools whose schemas the arguments fit, as the conversation has them. Empty: those.
   std::string tools = {};
+
+  bool operator==(const CallChoice&) const = default;
 };
 
 class ChatTemplate {
@@ -104,7 +106,7 @@ class ChatTemplate {
   }
   // A reader of the answer to a conversation. Calls are read where it has tools; thoughts, where
   // the template has marks for them. The template outlives the reader. How calls are written is
-  // learned from the template when this or one of the next three is asked for the first time, which
+  // learned from the template when this or one of the next four is asked for the first time, which
   // takes some 0.1 s. Errors: those of Render, and UsageError that names the template where the
   // conversation has tools and its calls cannot be read.
   virtual absl::StatusOr<std::unique_ptr<AnswerReader>> ReadAnswer(
@@ -119,6 +121,9 @@ class ChatTemplate {
   // The thoughts that the answer to a conversation may have before a form that it is held to, for
   // sampler.grammar.before: items of GBNF; empty: none. Errors: those of Render.
   virtual absl::StatusOr<std::string> ThoughtsGrammar(const Conversation& conversation) const = 0;
+  // What of the calls in a conversation the template cannot write as they were made, so that a
+  // model reads others, for people; empty: nothing. Errors: those of Render.
+  virtual absl::StatusOr<std::string> NotWritten(const Conversation& conversation) const = 0;
   // What was learned of calls and thoughts, for people: JSON text. Errors: UsageError where calls
   // cannot be read.
   virtual absl::StatusOr<std::string> DescribeCalls() const = 0;

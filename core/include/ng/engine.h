@@ -158,6 +158,8 @@ class Engine {
   // As ChatTemplate::CallGrammar.
   absl::StatusOr<std::string> CallGrammar(const Conversation& conversation,
                                           const CallChoice& choice) const;
+  // As ChatTemplate::NotWritten.
+  absl::StatusOr<std::string> NotWritten(const Conversation& conversation) const;
   // As ChatTemplate::ThoughtsGrammar.
   absl::StatusOr<std::string> ThoughtsGrammar(const Conversation& conversation) const;
   // The date that the chat template writes into a conversation, "2026-11-22"; empty where it writes

@@ -142,6 +142,14 @@ absl::StatusOr<std::string> Engine::CallGrammar(const Conversation& conversation
   });
 }
 
+absl::StatusOr<std::string> Engine::NotWritten(const Conversation& conversation) const {
+  return GuardedReading([&]() -> absl::StatusOr<std::string> {
+    const Assembly& assembly = *state_->assembly;
+    if (assembly.chat == nullptr) return NoChatTemplate(assembly);
+    return assembly.chat->NotWritten(conversation);
+  });
+}
+
 absl::StatusOr<std::string> Engine::ThoughtsGrammar(const Conversation& conversation) const {
   return GuardedReading([&]() -> absl::StatusOr<std::string> {
     const Assembly& assembly = *state_->assembly;

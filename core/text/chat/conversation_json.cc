@@ -48,6 +48,15 @@ absl::Status CheckContent(const OrderedJson& content, const std::string& where) 
   return absl::OkStatus();
 }
 
+// The object that a text of JSON is; what is no such text as it is.
+OrderedJson Read(const OrderedJson& arguments) {
+  if (!arguments.is_string()) return arguments;
+  const auto& text = arguments.get_ref<const std::string&>();
+  if (!CheckJson(text, "", kJsonDepth).ok()) return arguments;
+  OrderedJson read = ParseCheckedJson(text);
+  return read.is_object() ? read : arguments;
+}
+
 // Whether a call has its arguments as JSON text.
 bool HasArgumentText(const OrderedJson& call) {
   return call.is_object() && call.contains("function") && call["function"].is_object() &&
@@ -132,16 +141,29 @@ bool HasArgumentTexts(const OrderedJson& messages) {
   });
 }
 
+std::vector<OrderedJson> ArgumentsOfCalls(const OrderedJson& messages) {
+  std::vector<OrderedJson> all;
+  for (const OrderedJson& message : messages) {
+    const auto calls = message.find("tool_calls");
+    if (calls == message.end() || !calls->is_array()) continue;
+    for (const OrderedJson& call : *calls) {
+      if (!call.is_object() || !call.contains("function")) continue;
+      const OrderedJson& function = call["function"];
+      if (!function.is_object() || !function.contains("arguments")) continue;
+      OrderedJson arguments = Read(function["arguments"]);
+      if (arguments.is_object()) all.push_back(std::move(arguments));
+    }
+  }
+  return all;
+}
+
 void ReadArgumentTexts(OrderedJson* messages) {
   for (OrderedJson& message : *messages) {
     if (!message.contains("tool_calls") || !message["tool_calls"].is_array()) continue;
     for (OrderedJson& call : message["tool_calls"]) {
       if (!HasArgumentText(call)) continue;
       OrderedJson& arguments = call["function"]["arguments"];
-      const std::string text = arguments.get<std::string>();
-      if (!CheckJson(text, "", kJsonDepth).ok()) continue;
-      OrderedJson object = ParseCheckedJson(text);
-      if (object.is_object()) arguments = std::move(object);
+      arguments = Read(arguments);
     }
   }
 }

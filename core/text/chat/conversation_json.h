@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "ng/status.h"
 
@@ -30,6 +31,8 @@ std::string* LastText(nlohmann::ordered_json& message);
 
 // Whether messages tell of calls whose arguments are JSON text.
 bool HasArgumentTexts(const nlohmann::ordered_json& messages);
+// The arguments of all calls that are objects, or text of such.
+std::vector<nlohmann::ordered_json> ArgumentsOfCalls(const nlohmann::ordered_json& messages);
 // These arguments as objects; what is none stays.
 void ReadArgumentTexts(nlohmann::ordered_json* messages);
 

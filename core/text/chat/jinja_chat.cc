@@ -1,11 +1,6 @@
 #include "core/text/chat/jinja_chat.h"
 
 #include <algorithm>
-#include <charconv>
-#include <chrono>
-#include <ctime>
-#include <iterator>
-#include <limits>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -21,15 +16,18 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "core/base/absl_view.h"
+#include "core/text/chat/calls/argument_kinds.h"
 #include "core/text/chat/calls/call_grammar.h"
 #include "core/text/chat/calls/call_parser.h"
 #include "core/text/chat/calls/learn/learn.h"
 #include "core/text/chat/conversation_json.h"
 #include "core/text/chat/named_templates.h"
 #include "core/text/chat/template_marks.h"
+#include "core/text/chat/template_variables.h"
 #include "core/text/jinja/template.h"
 #include "ng/memory_reserve.h"
 #include "ng/names.h"
+#include "ng/recent.h"
 
 namespace ng {
 namespace {
@@ -42,36 +40,6 @@ constexpr size_t kReservedBytes = size_t{1} << 20;
 // The roles that are ng's own words, not a user's: templates make special tokens of them.
 constexpr std::string_view kRoles[] = {"system", "developer", "user",   "assistant",
                                        "tool",   "function",  "ipython"};
-
-// "2026-11-22" -> its beginning.
-absl::StatusOr<jinja::Moment> ReadDate(const std::string& date) {
-  namespace chrono = std::chrono;
-  int parts[3] = {};
-  const char* at = date.data();
-  bool is_date = date.size() == 10 && date[4] == '-' && date[7] == '-';
-  for (size_t i = 0; is_date && i < 3; ++i) {
-    const char* const end = at + (i == 0 ? 4 : 2);
-    const auto [stop, error] = std::from_chars(at, end, parts[i]);
-    is_date = error == std::errc() && stop == end && parts[i] > 0;
-    at = end + 1;
-  }
-  const chrono::year_month_day day(chrono::year(parts[0]),
-                                   chrono::month(static_cast<unsigned>(parts[1])),
-                                   chrono::day(static_cast<unsigned>(parts[2])));
-  if (!is_date || !day.ok()) {
-    return UsageError(absl::StrCat("date = ", date, ", must be a date like 2026-11-22"));
-  }
-  return jinja::Moment{chrono::seconds(chrono::sys_days(day).time_since_epoch()).count()};
-}
-
-std::string DateOf(const jinja::Moment& moment) {
-  namespace chrono = std::chrono;
-  const chrono::sys_seconds at{chrono::seconds(moment.seconds_since_1970)};
-  const chrono::year_month_day day(chrono::floor<chrono::days>(at));
-  const auto two = [](unsigned n) { return absl::Dec(n, absl::kZeroPad2); };
-  return absl::StrCat(static_cast<int>(day.year()), "-", two(static_cast<unsigned>(day.month())),
-                      "-", two(static_cast<unsigned>(day.day())));
-}
 
 absl::StatusOr<jinja::Template> Parse(const TemplateSource& source) {
   const bool is_alone = absl::EndsWith(source.path, ".jinja");
@@ -93,7 +61,6 @@ class JinjaChat final : public ChatTemplate {
     chat->name_ = found.own->path;
     chat->tokenizer_ = &tokenizer;
     chat->system_ = options.system;
-    chat->special_tokens_ = std::move(found.special_tokens);
     chat->marks_ = TemplateMarks(tokenizer);
     NG_ASSIGN_OR_RETURN(chat->own_, Parse(*found.own));
     chat->marks_.AddOfProgram(found.own->text);
@@ -101,7 +68,12 @@ class JinjaChat final : public ChatTemplate {
       NG_ASSIGN_OR_RETURN(chat->with_tools_, Parse(tools->second));
       chat->marks_.AddOfProgram(tools->second.text);
     }
-    NG_RETURN_IF_ERROR(chat->SetVariables(options));
+    std::set<std::string, std::less<>> names = chat->own_->names();
+    if (chat->with_tools_)
+      names.insert(chat->with_tools_->names().begin(), chat->with_tools_->names().end());
+    NG_ASSIGN_OR_RETURN(chat->variables_,
+                        TemplateVariables::Make(std::move(found.special_tokens), std::move(names),
+                                                chat->name_, options));
     chat->program_ = (chat->with_tools_ ? found.named.find(kWithTools)->second : *found.own).text;
     chat->Probe();
     return chat;
@@ -109,11 +81,11 @@ class JinjaChat final : public ChatTemplate {
 
   const std::string& name() const override { return name_; }
   int32_t eot() const override { return eot_; }
-  const std::string& date() const override { return date_; }
+  const std::string& date() const override { return variables_.date(); }
 
   absl::StatusOr<std::string> Render(const Conversation& conversation) const override {
     NG_ASSIGN_OR_RETURN(const Rendering rendered, RenderedOf(conversation));
-    return rendered->text.bytes();
+    return rendered->bytes();
   }
 
   using ChatTemplate::Encode;
@@ -124,20 +96,20 @@ class JinjaChat final : public ChatTemplate {
     if (!fed.empty()) {
       NG_ASSIGN_OR_RETURN(const OrderedJson values, Values(conversation));
       NG_ASSIGN_OR_RETURN(std::optional<std::vector<int32_t>> ids,
-                          Continue(values, rendered->text, fed, most));
+                          Continue(values, *rendered, fed, most));
       if (ids) return *std::move(ids);
     }
-    return EncodeText(rendered->text, {.most = most});
+    return EncodeText(*rendered, {.most = most});
   }
 
   absl::StatusOr<std::unique_ptr<AnswerReader>> ReadAnswer(
       const Conversation& conversation) const override {
     NG_ASSIGN_OR_RETURN(const bool thinks, AnswerThinks(conversation));
     const calls::Learned& learned = LearnedCalls();
-    NG_ASSIGN_OR_RETURN(const OrderedJson tools, ToolsOf(conversation.tools));
-    const bool calls = !tools.is_null() && !tools.empty();
+    NG_ASSIGN_OR_RETURN(const KnownTools tools, ToolsOf(conversation.tools));
+    const bool calls = !tools->list.is_null() && !tools->list.empty();
     if (calls) NG_RETURN_IF_ERROR(Readable(learned));
-    return std::make_unique<calls::CallParser>(learned.format, calls::ToolSchemas(tools),
+    return std::make_unique<calls::CallParser>(learned.format, tools->schemas,
                                                calls::CallParser::Begins{calls, thinks});
   }
 
@@ -146,9 +118,28 @@ class JinjaChat final : public ChatTemplate {
     NG_ASSIGN_OR_RETURN(const bool thinks, AnswerThinks(conversation));
     const calls::Learned& learned = LearnedCalls();
     NG_RETURN_IF_ERROR(Readable(learned));
-    NG_ASSIGN_OR_RETURN(const OrderedJson tools,
-                        ToolsOf(choice.tools.empty() ? conversation.tools : choice.tools));
-    return calls::CallGrammar(learned.format, tools, choice, thinks);
+    AskedGrammar asked = {conversation.tools, choice, thinks};
+    if (const auto kept = grammars_.Find(asked)) return *kept;
+    const std::string& given = choice.tools.empty() ? conversation.tools : choice.tools;
+    NG_ASSIGN_OR_RETURN(const OrderedJson tools, ParseList(given, "tools"));
+    NG_ASSIGN_OR_RETURN(std::string grammar,
+                        calls::CallGrammar(learned.format, tools, choice, thinks));
+    const size_t bytes = conversation.tools.size() + choice.tools.size() + grammar.size();
+    return *grammars_.Add(std::move(asked), std::move(grammar), bytes);
+  }
+
+  absl::StatusOr<std::string> NotWritten(const Conversation& conversation) const override {
+    if (!absl::StrContains(conversation.messages, "\"tool_calls\"")) return std::string();
+    NG_ASSIGN_OR_RETURN(const OrderedJson values, Values(conversation));
+    const calls::Learned& learned = LearnedCalls();
+    if (!learned.calls.ok()) return std::string();
+    for (const OrderedJson& arguments : ArgumentsOfCalls(values["messages"])) {
+      const std::string what = calls::NotWritten(learned.format, arguments);
+      if (what.empty()) continue;
+      return absl::StrCat("a call that was made before has ", what, ", which the chat template ",
+                          name_, " cannot write: the model reads other arguments");
+    }
+    return std::string();
   }
 
   absl::StatusOr<std::string> ThoughtsGrammar(const Conversation& conversation) const override {
@@ -183,34 +174,39 @@ class JinjaChat final : public ChatTemplate {
   }
 
   // A conversation as the template writes it. Who asks for an answer asks for its prompt, its
-  // grammar and what reads it, one after the other: so the last one is kept, unless it is large.
-  struct Rendered {
-    Conversation conversation;
-    jinja::Text text;
-  };
-  using Rendering = std::shared_ptr<const Rendered>;
+  // grammar and what reads it, one after the other.
+  using Rendering = std::shared_ptr<const jinja::Text>;
   absl::StatusOr<Rendering> RenderedOf(const Conversation& conversation) const {
-    constexpr size_t kMostKept = size_t{1} << 20;
-    {
-      const std::lock_guard lock(last_mutex_);
-      if (last_ != nullptr && last_->conversation == conversation) return last_;
-    }
+    if (Rendering kept = rendered_.Find(conversation)) return kept;
     NG_ASSIGN_OR_RETURN(const OrderedJson values, Values(conversation));
     NG_ASSIGN_OR_RETURN(jinja::Text text, TextOf(conversation, values));
-    const bool is_large = text.bytes().size() + conversation.messages.size() +
-                              conversation.tools.size() + conversation.variables.size() >
-                          kMostKept;
-    auto rendered = std::make_shared<const Rendered>(Rendered{conversation, std::move(text)});
-    if (is_large) return rendered;
-    const std::lock_guard lock(last_mutex_);
-    last_ = rendered;
-    return rendered;
+    const size_t bytes = 2 * text.bytes().size() + conversation.messages.size() +
+                         conversation.tools.size() + conversation.variables.size();
+    return rendered_.Add(conversation, std::move(text), bytes);
   }
 
-  static absl::StatusOr<OrderedJson> ToolsOf(const std::string& text) {
-    if (text.empty()) return OrderedJson();
-    return ParseList(text, "tools");
+  // Clients send the same tools with every request.
+  struct Tools {
+    OrderedJson list;  // null: none were given
+    calls::ToolSchemas schemas;
+  };
+  using KnownTools = std::shared_ptr<const Tools>;
+  absl::StatusOr<KnownTools> ToolsOf(const std::string& text) const {
+    static const KnownTools kNone = std::make_shared<const Tools>();
+    if (text.empty()) return kNone;
+    if (KnownTools kept = tools_.Find(text)) return kept;
+    NG_ASSIGN_OR_RETURN(OrderedJson list, ParseList(text, "tools"));
+    calls::ToolSchemas schemas(list);
+    constexpr size_t kJsonFactor = 8;  // what a value takes more than its text
+    return tools_.Add(text, {std::move(list), std::move(schemas)}, kJsonFactor * text.size());
   }
+  struct AskedGrammar {
+    std::string tools;
+    CallChoice choice;
+    bool thinks;
+
+    bool operator==(const AskedGrammar&) const = default;
+  };
 
   // What a prompt says of thoughts where it ends: with what the template says of itself.
   enum class Thoughts { kOpen, kBegun, kClosed };
@@ -218,7 +214,7 @@ class JinjaChat final : public ChatTemplate {
     Conversation ended = conversation;
     ended.goes_on = false;
     NG_ASSIGN_OR_RETURN(const Rendering rendered, RenderedOf(ended));
-    const jinja::Text& text = rendered->text;
+    const jinja::Text& text = *rendered;
     const calls::CallFormat& format = LearnedCalls().format;
     const size_t said = text.origins().find_last_of(static_cast<char>(jinja::Origin::kData));
     const calls::Symbols end = SymbolsOf(text.Slice(said == std::string::npos ? 0 : said + 1));
@@ -258,7 +254,7 @@ class JinjaChat final : public ChatTemplate {
   }
 
   void Learn() const {
-    OrderedJson shown = variables_;
+    OrderedJson shown = variables_.values();
     shown["tools"] = nullptr;
     const OrderedJson tools = calls::ProbeTools();
     const bool takes_tools = (with_tools_ ? *with_tools_ : *own_).names().contains("tools");
@@ -294,60 +290,6 @@ class JinjaChat final : public ChatTemplate {
   const jinja::Template& For(const OrderedJson& values) const {
     return with_tools_ && !values["tools"].is_null() ? *with_tools_ : *own_;
   }
-  bool Reads(std::string_view name) const {
-    return own_->names().contains(name) || (with_tools_ && with_tools_->names().contains(name));
-  }
-
-  bool IsOwn(const std::string& name) const {
-    return name == "messages" || name == "tools" || special_tokens_.contains(name);
-  }
-
-  absl::Status SetVariables(const ChatOptions& options) {
-    moment_ = jinja::LocalNow();
-    if (!options.date.empty()) {
-      NG_ASSIGN_OR_RETURN(moment_, ReadDate(options.date));
-    }
-    if (Reads("strftime_now")) date_ = DateOf(moment_);
-    variables_["add_generation_prompt"] = true;
-    variables_["documents"] = nullptr;
-    for (const auto& [name, literal] : special_tokens_) variables_[name] = literal;
-    auto& members = variables_.get_ref<OrderedJson::object_t&>();
-    std::map<std::string, size_t> places;
-    for (size_t i = 0; i < members.size(); ++i) places.emplace(members.begin()[i].first, i);
-    for (const auto& [name, text] : options.variables) {
-      const std::string shown = absl::StrCat("template.", name, " = ", text, ": ");
-      if (IsOwn(name)) {
-        return UsageError(absl::StrCat(shown, "this variable is not the user's to set"));
-      }
-      if (!Reads(name)) {
-        const std::vector<std::string> names(own_->names().begin(), own_->names().end());
-        const std::optional<std::string> nearest = NearestName(name, names);
-        return UsageError(absl::StrCat(shown, "the chat template ", name_,
-                                       " reads no such variable",
-                                       nearest ? "; did you mean " + *nearest + "?" : ""));
-      }
-      const absl::StatusOr<OrderedJson> value = ReadVariable(text);
-      if (!value.ok()) return Annotate(value.status(), shown);
-      const auto [place, is_new] = places.emplace(name, members.size());
-      if (is_new) members.emplace_back(name, nullptr);
-      members.begin()[place->second].second = *value;
-    }
-    return absl::OkStatus();
-  }
-
-  // Those of a conversation of its own, over the others.
-  absl::Status AddVariables(const std::string& text, OrderedJson* values) const {
-    if (text.empty()) return absl::OkStatus();
-    NG_ASSIGN_OR_RETURN(const OrderedJson given, ParseVariables(text));
-    for (const auto& [name, value] : given.items()) {
-      if (IsOwn(name)) {
-        return UsageError(
-            absl::StrCat("variables: ", name, ": this variable is not the user's to set"));
-      }
-      if (Reads(name)) (*values)[name] = value;
-    }
-    return absl::OkStatus();
-  }
 
   // The variables for a conversation.
   absl::StatusOr<OrderedJson> Values(const Conversation& conversation) const {
@@ -367,11 +309,12 @@ class JinjaChat final : public ChatTemplate {
       const calls::Learned& learned = LearnedCalls();
       if (learned.calls.ok() && !learned.format.arguments_text) ReadArgumentTexts(&messages);
     }
-    OrderedJson values = variables_;
-    NG_RETURN_IF_ERROR(AddVariables(conversation.variables, &values));
+    OrderedJson values = variables_.values();
+    NG_RETURN_IF_ERROR(variables_.AddTo(conversation.variables, &values));
     values["messages"] = std::move(messages);
     if (!conversation.asks) values["add_generation_prompt"] = false;
-    NG_ASSIGN_OR_RETURN(values["tools"], ToolsOf(conversation.tools));
+    NG_ASSIGN_OR_RETURN(const KnownTools tools, ToolsOf(conversation.tools));
+    values["tools"] = tools->list;
     if (!conversation.tools.empty() && !For(values).names().contains("tools")) {
       return UsageError(absl::StrCat("tools: the chat template ", name_, " takes none"));
     }
@@ -417,11 +360,11 @@ class JinjaChat final : public ChatTemplate {
   absl::StatusOr<jinja::Text> RenderText(const OrderedJson& values) const {
     // The model's own words, and ng's.
     const auto is_trusted = [this](std::string_view path, std::string_view text) {
-      if (special_tokens_.contains(std::string(path))) return true;
+      if (variables_.special_tokens().contains(std::string(path))) return true;
       return path.starts_with("messages.") && path.ends_with(".role") &&
              std::ranges::count(path, '.') == 2 && std::ranges::count(kRoles, text) > 0;
     };
-    return For(values).Render({values, is_trusted}, moment_);
+    return For(values).Render({values, is_trusted}, variables_.now());
   }
 
   absl::StatusOr<std::vector<int32_t>> EncodeText(const jinja::Text& text,
@@ -482,7 +425,7 @@ class JinjaChat final : public ChatTemplate {
   }
 
   absl::StatusOr<jinja::Text> RenderMessages(OrderedJson messages, bool asks) const {
-    OrderedJson values = variables_;
+    OrderedJson values = variables_.values();
     values["messages"] = std::move(messages);
     values["tools"] = nullptr;
     values["add_generation_prompt"] = asks;
@@ -503,8 +446,8 @@ class JinjaChat final : public ChatTemplate {
         if (marks_.Has(id)) return id;
       }
     }
-    const auto eos = special_tokens_.find("eos_token");
-    return eos == special_tokens_.end() ? -1 : marks_.Find(eos->second).value_or(-1);
+    const auto eos = variables_.special_tokens().find("eos_token");
+    return eos == variables_.special_tokens().end() ? -1 : marks_.Find(eos->second).value_or(-1);
   }
 
   // The text of a conversation whose answer is a call of a tool, with this as the answer's content.
@@ -546,18 +489,17 @@ class JinjaChat final : public ChatTemplate {
   std::string name_;
   const Tokenizer* tokenizer_ = nullptr;
   std::string system_;
-  std::map<std::string, std::string> special_tokens_;
   std::optional<jinja::Template> own_;
   std::optional<jinja::Template> with_tools_;
-  OrderedJson variables_ = OrderedJson::object();  // all but messages and tools
-  OrderedJson no_content_ = "";                    // for a content that is null
-  jinja::Moment moment_;
-  std::string date_;
+  TemplateVariables variables_;
+  OrderedJson no_content_ = "";  // for a content that is null
   TemplateMarks marks_;
   int32_t eot_ = -1;
   std::string program_;  // of the template for conversations with tools
-  mutable std::mutex last_mutex_;
-  mutable Rendering last_;
+  // What was asked for last, each up to some megabytes.
+  mutable Recent<Conversation, jinja::Text> rendered_{4, size_t{1} << 20};
+  mutable Recent<std::string, Tools> tools_{8, size_t{4} << 20};
+  mutable Recent<AskedGrammar, std::string> grammars_{8, size_t{4} << 20};
   mutable std::once_flag learned_once_;
   mutable calls::Learned learned_;
 };

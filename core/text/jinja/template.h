@@ -26,7 +26,7 @@ namespace ng::jinja {
 // The variables of a template. Their texts are data, but for those at the paths that `trusted`
 // takes, which are the words of ng and of the model's own files.
 struct Variables {
-  nlohmann::ordered_json values;  // an object
+  const nlohmann::ordered_json& values;  // an object
   // `path` is the place of a text: "bos_token", "messages.3.role".
   std::function<bool(std::string_view path, std::string_view text)> trusted;
 };

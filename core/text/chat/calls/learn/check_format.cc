@@ -1,36 +1,15 @@
 #include "core/text/chat/calls/learn/check_format.h"
 
 #include <nlohmann/json.hpp>
-#include <string_view>
 #include <utility>
 
+#include "core/text/chat/calls/argument_kinds.h"
 #include "core/text/chat/calls/call_parser.h"
 
 namespace ng::calls {
 namespace {
 
 using Json = nlohmann::ordered_json;
-
-struct ArgumentKind {
-  std::string_view words;
-  std::string_view arguments;
-};
-constexpr ArgumentKind kKinds[] = {
-    {"texts", R"({"ngkey": "one word"})"},
-    {"empty texts", R"({"ngkey": ""})"},
-    {"texts with quotes", R"({"ngkey": "it's \"so\" \\ 'or' not"})"},
-    {"texts with line ends", R"({"ngkey": "\n one\n\n two \n"})"},
-    {"texts in other scripts", R"({"ngkey": "né 日本 😀"})"},
-    {"texts that read as other values", R"({"ngkey": "5", "ngother": "true"})"},
-    {"texts with brackets", R"({"ngkey": "</a> <b> {c} [d], e=f"})"},
-    {"numbers", R"({"ngnumber": -2.5e3})"},
-    {"true and false", R"({"ngflag": true})"},
-    {"null", R"({"ngnone": null})"},
-    {"lists", R"({"nglist": [1, "two", [], [null, {"a": false}]]})"},
-    {"objects", R"({"ngobject": {"a": {"b": ["it's"]}, "c": {}}})"},
-    {"several arguments", R"({"ngkey": "a", "ngother": "b", "ngnumber": 3})"},
-    {"no arguments", "{}"},
-};
 
 bool ComesBack(const Json& arguments, const CallFormat& format, const Prober& prober) {
   const std::optional<Symbols> text =
@@ -63,12 +42,10 @@ bool ComesBack(const Json& arguments, const CallFormat& format, const Prober& pr
 
 std::vector<std::string> CannotWrite(const CallFormat& format, const Prober& prober) {
   std::vector<std::string> cannot;
-  for (const ArgumentKind& kind : kKinds) {
-    if (!ComesBack(Json::parse(kind.arguments), format, prober)) cannot.emplace_back(kind.words);
+  for (const ArgumentKind& kind : ArgumentKinds()) {
+    if (!ComesBack(Json::parse(kind.example), format, prober)) cannot.emplace_back(kind.words);
   }
   return cannot;
 }
-
-size_t NumberOfKinds() { return std::size(kKinds); }
 
 }  // namespace ng::calls

@@ -2,7 +2,6 @@
 #ifndef NG_CORE_TEXT_CHAT_CALLS_LEARN_CHECK_FORMAT_H_
 #define NG_CORE_TEXT_CHAT_CALLS_LEARN_CHECK_FORMAT_H_
 
-#include <cstddef>
 #include <string>
 #include <vector>
 
@@ -13,8 +12,6 @@ namespace ng::calls {
 
 // The kinds of arguments that do not come back as they were, in words.
 std::vector<std::string> CannotWrite(const CallFormat& format, const Prober& prober);
-// How many kinds there are.
-size_t NumberOfKinds();
 
 }  // namespace ng::calls
 

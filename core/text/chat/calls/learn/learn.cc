@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/text/chat/calls/argument_kinds.h"
 #include "core/text/chat/calls/learn/check_format.h"
 #include "core/text/chat/calls/learn/known_formats.h"
 #include "core/text/chat/calls/learn/learn_members.h"
@@ -347,7 +348,7 @@ Learned LearnFormat(const ProbedTemplate& probed) {
     const auto rank = [](const CallFormat& one) {
       return std::pair(one.cannot.size(), one.notation.python);
     };
-    const bool comes_back = format.cannot.size() < NumberOfKinds();
+    const bool comes_back = format.cannot.size() < ArgumentKinds().size();
     if (comes_back && (!best || rank(format) < rank(*best))) best = std::move(format);
   };
   std::optional<CallFormat> known = KnownFormat(probed);

@@ -43,40 +43,6 @@ std::vector<std::string> MarksOf(const std::string& program) {
   return {found.begin(), found.end()};
 }
 
-// The kinds of arguments, in the words of "cannot_write", that these are of.
-std::set<std::string> KindsOf(const Json& arguments) {
-  std::set<std::string> kinds;
-  if (arguments.empty()) kinds.insert("no arguments");
-  if (arguments.size() > 1) kinds.insert("several arguments");
-  for (const auto& [key, value] : arguments.items()) {
-    if (value.is_number()) kinds.insert("numbers");
-    if (value.is_boolean()) kinds.insert("true and false");
-    if (value.is_null()) kinds.insert("null");
-    if (value.is_array()) kinds.insert("lists");
-    if (value.is_object()) kinds.insert("objects");
-    if (!value.is_string()) continue;
-    const auto text = value.get<std::string>();
-    const auto has_any = [&](const char* signs) { return text.find_first_of(signs) != text.npos; };
-    kinds.insert("texts");
-    if (text.empty()) kinds.insert("empty texts");
-    if (has_any("'\"\\")) kinds.insert("texts with quotes");
-    if (has_any("\n\t ")) kinds.insert("texts with line ends");
-    if (has_any("<>{}[](),=/:`")) kinds.insert("texts with brackets");
-    if (Json::accept(text)) kinds.insert("texts that read as other values");
-    if (std::ranges::any_of(text, [](char c) { return static_cast<unsigned char>(c) >= 0x80; })) {
-      kinds.insert("texts in other scripts");
-    }
-  }
-  return kinds;
-}
-
-bool CanWrite(const ReadBack& said, const std::set<std::string>& cannot) {
-  return std::ranges::none_of(said.calls, [&](const auto& call) {
-    const std::set<std::string> kinds = KindsOf(Json::parse(call.second));
-    return std::ranges::any_of(kinds, [&](const auto& kind) { return cannot.contains(kind); });
-  });
-}
-
 struct Tally {
   int equal = 0;
   int differ = 0;
@@ -90,10 +56,6 @@ class PublishedTemplate {
  public:
   PublishedTemplate(const BoundTemplate& bound, std::vector<std::string> marks)
       : bound_(&bound), marks_(std::move(marks)) {
-    const Json learned = Json::parse(bound.chat->DescribeCalls().value());
-    for (const Json& kind : learned["arguments"]["cannot_write"]) {
-      cannot_.insert(kind.get<std::string>());
-    }
     RandomCalls random(1, {}, {});
     MadeUp two = MakeUp(random, true);
     while (two.said.calls.size() < 2) two = MakeUp(random, true);
@@ -165,7 +127,9 @@ class PublishedTemplate {
       if (ReadCut(*bound_->tokenizer, written->ids, seed, *reader()) != read) ++tally->cut_differ;
     }
     if (Values(read) == Values(made.said)) return static_cast<void>(++tally->equal);
-    if (!CanWrite(made.said, cannot_)) return static_cast<void>(++tally->beyond);
+    const Conversation whole = {
+        .messages = made.messages.dump(), .tools = made.tools.dump(), .asks = false};
+    if (!bound_->chat->NotWritten(whole)->empty()) return static_cast<void>(++tally->beyond);
     ++tally->differ;
     for (const auto& [name, arguments] : made.said.calls)
       std::cout << "said " << name << arguments << "\n";
@@ -176,7 +140,6 @@ class PublishedTemplate {
 
   const BoundTemplate* bound_;
   std::vector<std::string> marks_;
-  std::set<std::string> cannot_;
   bool several_ = false;
   absl::Status why_;
 };

@@ -1,4 +1,5 @@
 // What a template writes of random calls is read back as these calls, wherever the text is cut.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -15,8 +16,26 @@ namespace ng::test {
 namespace {
 
 using Json = nlohmann::ordered_json;
+using ::testing::HasSubstr;
 
 class RoundTrip : public testing::TestWithParam<std::pair<const char*, bool>> {};
+
+Conversation Asked(const MadeUp& made) {
+  return {.messages = Json::array({made.messages[0]}).dump(), .tools = made.tools.dump()};
+}
+
+Conversation Whole(const MadeUp& made) {
+  return {.messages = made.messages.dump(), .tools = made.tools.dump(), .asks = false};
+}
+
+// Those of the last answer.
+std::vector<int32_t> AnswerIds(const ChatTemplate& chat, const MadeUp& made) {
+  const std::vector<int32_t> prompt = chat.Encode(Asked(made)).value();
+  std::vector<int32_t> ids = chat.Encode(Whole(made)).value();
+  ids.erase(ids.begin(), ids.begin() + static_cast<ptrdiff_t>(prompt.size()));
+  ids.resize(static_cast<size_t>(std::ranges::find(ids, chat.eot()) - ids.begin()));
+  return ids;
+}
 
 TEST_P(RoundTrip, GivesTheSameCalls) {
   const auto& [name, tokens] = GetParam();
@@ -25,15 +44,8 @@ TEST_P(RoundTrip, GivesTheSameCalls) {
   RandomCalls random(7, {}, {call_template.unwritable.begin(), call_template.unwritable.end()});
   for (int i = 0; i < 20; ++i) {
     const MadeUp made = MakeUp(random, call_template.several);
-    const Json before = Json::array({made.messages[0]});
-    const Conversation asked = {.messages = before.dump(), .tools = made.tools.dump()};
-    const std::vector<int32_t> prompt = bound.chat->Encode(asked).value();
-    std::vector<int32_t> ids =
-        bound.chat
-            ->Encode({.messages = made.messages.dump(), .tools = made.tools.dump(), .asks = false})
-            .value();
-    ids.erase(ids.begin(), ids.begin() + static_cast<ptrdiff_t>(prompt.size()));
-    ids.resize(static_cast<size_t>(std::ranges::find(ids, bound.chat->eot()) - ids.begin()));
+    const Conversation asked = Asked(made);
+    const std::vector<int32_t> ids = AnswerIds(*bound.chat, made);
 
     const auto reader = [&] { return bound.chat->ReadAnswer(asked).value(); };
     const ReadBack read = ReadTokens(*bound.tokenizer, ids, *reader());
@@ -45,6 +57,27 @@ TEST_P(RoundTrip, GivesTheSameCalls) {
       ASSERT_EQ(ReadCut(*bound.tokenizer, ids, seed, *reader()), read) << name << " " << seed;
     }
   }
+}
+
+TEST_P(RoundTrip, SaysWhatDoesNotComeBack) {
+  const auto& [name, tokens] = GetParam();
+  const CallTemplate& call_template = CallTemplateOf(name);
+  const BoundTemplate bound = Bind(call_template, tokens);
+  const auto& unwritable = call_template.unwritable;
+  RandomCalls random(11, {unwritable.begin(), unwritable.end()}, {});
+  int n_said = 0;
+  for (int i = 0; i < 40; ++i) {
+    const MadeUp made = MakeUp(random, call_template.several);
+    const auto reader = bound.chat->ReadAnswer(Asked(made)).value();
+    const ReadBack read = ReadTokens(*bound.tokenizer, AnswerIds(*bound.chat, made), *reader);
+    const std::string said = bound.chat->NotWritten(Whole(made)).value();
+    n_said += said.empty() ? 0 : 1;
+    if (Values(read) != Values(made.said)) {
+      EXPECT_THAT(said, HasSubstr("cannot write")) << name << made.messages;
+    }
+  }
+  if (unwritable.empty()) EXPECT_EQ(n_said, 0) << name;
+  EXPECT_LT(n_said, 40) << name;
 }
 
 std::vector<std::pair<const char*, bool>> AllTemplates() {

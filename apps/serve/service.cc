@@ -243,6 +243,7 @@ void Service::Submit(const AskedOnce& asked, AnswerKind kind, Reading& reading) 
     return ReplyLater(asked.exchange, Refused(*asked.exchange, *error));
   }
   NoteInert(std::get<AnswerPlan>(plan).inert);
+  NoteReport(std::get<AnswerPlan>(plan).not_written);
   if (reading.settled.exchange(true)) return;
   if (const Json& reply = std::get<AnswerPlan>(plan).at_once; !reply.is_null()) {
     return ReplyLater(asked.exchange, {.body = JsonText(reply) + "\n"});
@@ -270,6 +271,7 @@ void Service::NoteInert(const std::vector<std::string>& fields) {
 
 void Service::NoteReport(const std::string& line) {
   constexpr size_t kMostReports = 1000;  // that are told apart
+  if (line.empty()) return;
   const std::lock_guard lock(noted_mutex_);
   if (reports_.size() >= kMostReports) reports_.clear();
   if (!reports_.insert(line).second || HowLoud() == Loudness::kQuiet) return;

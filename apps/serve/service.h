@@ -66,7 +66,7 @@ class Service {
     exchange->Reply({.body = JsonText(kTell(Parts())) + "\n"});
   }
 
-  PlanParts Parts() const { return {host_.engine, host_.settings, max_tokens_, kept_}; }
+  PlanParts Parts() { return {host_.engine, host_.settings, max_tokens_, kept_, closed_tools_}; }
   // Answers with what is made of the body on a worker's thread.
   void Compute(const std::shared_ptr<Exchange>& exchange,
                Parsed<Json> (*compute)(const std::string& body, const PlanParts& parts));
@@ -77,7 +77,7 @@ class Service {
   Json ModelJson(const std::string& name) const;
   // Names what was passed over in a request, each field once.
   void NoteInert(const std::vector<std::string>& fields);
-  // What a sampler's stage says of a request. Thread: the session's.
+  // What a sampler's stage says of a request, or its plan: each line once. Thread: any.
   void NoteReport(const std::string& line);
   // Plans and submits an answer on a worker's thread.
   void Ask(const std::shared_ptr<Exchange>& exchange, AnswerKind kind);
@@ -94,6 +94,7 @@ class Service {
   Metrics metrics_;
   Views views_;
   KeptResponses kept_;
+  ClosedTools closed_tools_{8, size_t{4} << 20};
   AnswerHost host_;
   ViewedEngine viewed_;
   int64_t max_tokens_;

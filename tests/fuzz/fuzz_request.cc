@@ -99,6 +99,9 @@ absl::StatusOr<std::string> Engine::CallGrammar(const Conversation& /*conversati
 absl::StatusOr<std::string> Engine::ThoughtsGrammar(const Conversation& /*conversation*/) const {
   return "%until(\"end\": )";
 }
+absl::StatusOr<std::string> Engine::NotWritten(const Conversation& /*conversation*/) const {
+  return std::string();
+}
 bool Engine::wants_context() const { return true; }
 absl::StatusOr<int64_t> Engine::ContextOf(const Conversation& /*conversation*/,
                                           std::span<const int32_t> ids) const {
@@ -131,7 +134,8 @@ const PlanParts& Parts() {
   }();
   constexpr int64_t kMostTokens = 1024;
   static const KeptResponses kept(1);
-  static const PlanParts parts = {*engine, settings, kMostTokens, kept};
+  static ClosedTools closed_tools(1, 1024);
+  static const PlanParts parts = {*engine, settings, kMostTokens, kept, closed_tools};
   return parts;
 }
 

@@ -221,8 +221,12 @@ Parsed<AnswerPlan> PlannedChat(AnswerKind kind, Request request, const PlanParts
     if (!context.ok()) return ConversationError(context.status(), parts);
     prompt.context = *context;
   }
+  auto not_written = parts.engine.NotWritten(ConversationOf(request.conversation));
+  if (!not_written.ok()) return ConversationError(not_written.status(), parts);
+  plan.not_written = *std::move(not_written);
   plan.parallel_calls = request.conversation.parallel_calls;
-  auto form = FormOf(request.conversation, plan.fields.sampling.form, parts.engine);
+  auto form =
+      FormOf(request.conversation, plan.fields.sampling.form, {parts.engine, parts.closed_tools});
   if (!form.ok()) return ConversationError(form.status(), parts);
   plan.fields.sampling.form = *std::move(form);
   Parsed<AnswerPlan> planned = Planned(std::move(plan), parts);

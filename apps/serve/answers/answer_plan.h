@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "apps/serve/answers/forms/openai_choices.h"
+#include "apps/serve/answers/held/call_form.h"
 #include "apps/serve/answers/kept_responses.h"
 #include "apps/serve/requests/openai_requests.h"
 #include "apps/serve/settings.h"
@@ -45,6 +46,7 @@ struct AnswerPlan {
   bool goes_on = false;
   Json at_once;                    // the answer, where nothing is asked of the model; else null
   std::vector<std::string> inert;  // fields that change nothing
+  std::string not_written;         // of the calls before, as Engine::NotWritten
 
   size_t n_choices() const { return prompts.size() * static_cast<size_t>(fields.n); }
 };
@@ -55,6 +57,7 @@ struct PlanParts {
   const Settings& settings;
   int64_t max_tokens = 0;  // of a prompt and its answer
   const KeptResponses& kept;
+  ClosedTools& closed_tools;
 };
 
 // From the body of a request. Errors: 400 for what is wrong with it, 404 for another model.

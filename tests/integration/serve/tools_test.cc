@@ -261,6 +261,34 @@ TEST_F(ServedTools, WhatCannotBeKeptIsRefusedOrSaid) {
   EXPECT_EQ(Json::parse(both.body)["error"]["param"], "tool_choice");
 }
 
+// The template writes it all the same.
+TEST_F(ServedTools, AHistoryThatItsFormatCannotWriteIsSaidOnce) {
+  const std::string raw = folder_.Write(
+      "raw.jinja",
+      Program("<call><f={{ c.function.name }}>{%- for k, v in c.function.arguments|items -%}<p={{ "
+              "k }}>{{ v if v is string else v|tojson }}</p>{%- endfor -%}</f></call>"));
+  const Server server{{"--tokenizer.chat_template=" + raw, "--serve.log=text"}};
+  const auto ask = [&](const std::string& city) {
+    Json body = Asking("Sunny.");
+    const Json arguments = {{"city", city}};
+    const Json function = {{"name", "look"}, {"arguments", arguments.dump()}};
+    body["messages"].push_back(
+        {{"role", "assistant"},
+         {"content", nullptr},
+         {"tool_calls", {{{"id", "call00001"}, {"type", "function"}, {"function", function}}}}});
+    body["messages"].push_back(
+        {{"role", "tool"}, {"tool_call_id", "call00001"}, {"content", "sun"}});
+    EXPECT_EQ(server.Post(kPath, body)["choices"][0]["message"]["content"], "Sunny.");
+    return server.ReadLine();
+  };
+  EXPECT_THAT(ask("Rome"), HasSubstr("POST"));
+  EXPECT_EQ(ask("</p>Rome"),
+            "ng-serve: a call that was made before has texts with </p>, which the chat template "
+            "raw.jinja cannot write: the model reads other arguments");
+  EXPECT_THAT(server.ReadLine(), HasSubstr("POST"));
+  EXPECT_THAT(ask("</p>Oslo"), HasSubstr("POST"));
+}
+
 TEST_F(ServedTools, ATemplateWithoutCallsIsRefusedByName) {
   const Server server(
       {"--tokenizer.chat_template=" + folder_.Write("none.jinja", Program("called"))});

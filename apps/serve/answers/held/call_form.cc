@@ -11,9 +11,16 @@
 namespace ng::serve {
 namespace {
 
-bool IsStrict(const Json& tool) {
-  const Json& function = FunctionOf(tool);
-  return function.is_object() && function.contains("strict") && function["strict"] == true;
+bool AnyIsStrict(const std::string& tools) {
+  return std::ranges::any_of(Json::parse(tools), [](const Json& tool) {
+    const Json& function = FunctionOf(tool);
+    return function.is_object() && function.contains("strict") && function["strict"] == true;
+  });
+}
+
+std::string Closed(const std::string& tools, ClosedTools& closed) {
+  if (const auto kept = closed.Find(tools)) return *kept;
+  return *closed.Add(tools, WithClosedParameters(tools), 2 * tools.size());
 }
 
 // Whether the request itself says that the model is to think.
@@ -34,7 +41,8 @@ Conversation ConversationOf(const ConversationFields& fields) {
 }
 
 absl::StatusOr<FormSetting> FormOf(const ConversationFields& conversation, const FormSetting& form,
-                                   const Engine& engine) {
+                                   const FormParts& parts) {
+  const Engine& engine = parts.engine;
   const ToolChoice& choice = conversation.choice;
   const bool must = !conversation.tools.empty() && choice.mode == ToolChoice::Mode::kRequired;
   if (!form.option.empty()) {
@@ -50,17 +58,18 @@ absl::StatusOr<FormSetting> FormOf(const ConversationFields& conversation, const
     return behind;
   }
   if (conversation.tools.empty()) return form;
-  const Json tools = Json::parse(conversation.tools);
-  const bool is_kept = must || !choice.names.empty() || std::ranges::any_of(tools, IsStrict);
+  const auto is_kept = [&] {
+    return must || !choice.names.empty() || AnyIsStrict(conversation.tools);
+  };
   // What the config says of all answers stays where nothing else is asked for.
   const std::vector<std::string> chain = engine.config().Names("sampler.chain");
-  if (!is_kept && std::ranges::find(chain, "grammar") != chain.end()) return form;
+  if (std::ranges::find(chain, "grammar") != chain.end() && !is_kept()) return form;
   const absl::StatusOr<std::string> grammar = engine.CallGrammar(
       ConversationOf(conversation), {.must = must,
                                      .several = conversation.parallel_calls,
                                      .names = choice.names,
-                                     .tools = WithClosedParameters(conversation.tools)});
-  if (!grammar.ok() && !is_kept) return form;
+                                     .tools = Closed(conversation.tools, parts.closed)});
+  if (!grammar.ok() && !is_kept()) return form;
   NG_RETURN_IF_ERROR(grammar.status());
   return FormSetting{.field = kCallForm, .option = "gbnf", .value = *grammar};
 }

@@ -42,6 +42,12 @@ std::optional<PluginFile> ParseFileName(std::string_view file_name) {
   return std::nullopt;
 }
 
+// Memory that runs out is no fault of a plugin, nor of who names its folder.
+absl::Status Unread(std::error_code error, const absl::Status& otherwise) {
+  if (error != std::errc::not_enough_memory) return otherwise;
+  return LimitError(std::string(otherwise.message()));
+}
+
 // Adds the candidates in `directory`, which is a real path.
 void ListPlugins(const fs::path& directory, std::error_code* error,
                  std::vector<PluginFile>* files) {
@@ -104,7 +110,7 @@ absl::StatusOr<PluginFile> PluginFileOf(const std::string& path) {
   }
   std::error_code error;
   file->path = fs::canonical(path, error).string();
-  if (error) return PluginError(absl::StrCat(path, ": ", error.message()));
+  if (error) return Unread(error, PluginError(absl::StrCat(path, ": ", error.message())));
   return *std::move(file);
 }
 
@@ -117,8 +123,8 @@ absl::StatusOr<PluginHost> PluginHost::Scan(std::span<const std::string> extra_d
     const fs::path real = fs::canonical(dir, error);
     if (!error) ListPlugins(real, &error, &host.files_);
     if (error) {
-      return UsageError(absl::StrCat("plugins.path: cannot read directory '", dir,
-                                     "': ", error.message(), HomeHint(dir)));
+      return Unread(error, UsageError(absl::StrCat("plugins.path: cannot read directory '", dir,
+                                                   "': ", error.message(), HomeHint(dir))));
     }
     host.directories_.push_back(real.string());
   }
@@ -127,9 +133,8 @@ absl::StatusOr<PluginHost> PluginHost::Scan(std::span<const std::string> extra_d
   ListPlugins(own, &error, &host.files_);
   // An embedding program may bring all its plugins itself.
   if (error && error != std::errc::no_such_file_or_directory) {
-    const std::string found =
-        absl::StrCat("cannot read plugin directory '", own, "': ", error.message());
-    return error == std::errc::not_enough_memory ? LimitError(found) : PluginError(found);
+    return Unread(error, PluginError(absl::StrCat("cannot read plugin directory '", own,
+                                                  "': ", error.message())));
   }
   host.directories_.push_back(std::move(own));
   for (const std::string& directory : host.directories_) {

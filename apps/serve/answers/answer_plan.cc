@@ -226,7 +226,7 @@ Parsed<AnswerPlan> PlannedChat(AnswerKind kind, Request request, const PlanParts
   plan.not_written = *std::move(not_written);
   plan.parallel_calls = request.conversation.parallel_calls;
   auto form =
-      FormOf(request.conversation, plan.fields.sampling.form, {parts.engine, parts.closed_tools});
+      FormOf(request.conversation, plan.fields.sampling.form, parts.engine, parts.closed_tools);
   if (!form.ok()) return ConversationError(form.status(), parts);
   plan.fields.sampling.form = *std::move(form);
   Parsed<AnswerPlan> planned = Planned(std::move(plan), parts);

@@ -57,10 +57,19 @@ OrderedJson Read(const OrderedJson& arguments) {
   return read.is_object() ? read : arguments;
 }
 
-// Whether a call has its arguments as JSON text.
-bool HasArgumentText(const OrderedJson& call) {
-  return call.is_object() && call.contains("function") && call["function"].is_object() &&
-         call["function"].contains("arguments") && call["function"]["arguments"].is_string();
+// Does it with the arguments of each call that messages tell of.
+template <class Messages, class Do>
+void EachArguments(Messages& messages, Do with) {
+  for (auto& message : messages) {
+    const auto calls = message.find("tool_calls");
+    if (calls == message.end() || !calls->is_array()) continue;
+    for (auto& call : *calls) {
+      const auto function = call.find("function");
+      if (function == call.end()) continue;
+      const auto arguments = function->find("arguments");
+      if (arguments != function->end()) with(*arguments);
+    }
+  }
 }
 
 }  // namespace
@@ -134,38 +143,23 @@ std::string* LastText(OrderedJson& message) {
 }
 
 bool HasArgumentTexts(const OrderedJson& messages) {
-  return std::ranges::any_of(messages, [](const OrderedJson& message) {
-    const auto calls = message.find("tool_calls");
-    return calls != message.end() && calls->is_array() &&
-           std::ranges::any_of(*calls, HasArgumentText);
-  });
+  bool has = false;
+  EachArguments(messages,
+                [&](const OrderedJson& arguments) { has = has || arguments.is_string(); });
+  return has;
 }
 
 std::vector<OrderedJson> ArgumentsOfCalls(const OrderedJson& messages) {
   std::vector<OrderedJson> all;
-  for (const OrderedJson& message : messages) {
-    const auto calls = message.find("tool_calls");
-    if (calls == message.end() || !calls->is_array()) continue;
-    for (const OrderedJson& call : *calls) {
-      if (!call.is_object() || !call.contains("function")) continue;
-      const OrderedJson& function = call["function"];
-      if (!function.is_object() || !function.contains("arguments")) continue;
-      OrderedJson arguments = Read(function["arguments"]);
-      if (arguments.is_object()) all.push_back(std::move(arguments));
-    }
-  }
+  EachArguments(messages, [&](const OrderedJson& given) {
+    OrderedJson arguments = Read(given);
+    if (arguments.is_object()) all.push_back(std::move(arguments));
+  });
   return all;
 }
 
 void ReadArgumentTexts(OrderedJson* messages) {
-  for (OrderedJson& message : *messages) {
-    if (!message.contains("tool_calls") || !message["tool_calls"].is_array()) continue;
-    for (OrderedJson& call : message["tool_calls"]) {
-      if (!HasArgumentText(call)) continue;
-      OrderedJson& arguments = call["function"]["arguments"];
-      arguments = Read(arguments);
-    }
-  }
+  EachArguments(*messages, [](OrderedJson& arguments) { arguments = Read(arguments); });
 }
 
 }  // namespace ng

@@ -69,8 +69,9 @@ class JinjaChat final : public ChatTemplate {
       chat->marks_.AddOfProgram(tools->second.text);
     }
     std::set<std::string, std::less<>> names = chat->own_->names();
-    if (chat->with_tools_)
+    if (chat->with_tools_) {
       names.insert(chat->with_tools_->names().begin(), chat->with_tools_->names().end());
+    }
     NG_ASSIGN_OR_RETURN(chat->variables_,
                         TemplateVariables::Make(std::move(found.special_tokens), std::move(names),
                                                 chat->name_, options));
@@ -118,22 +119,22 @@ class JinjaChat final : public ChatTemplate {
     NG_ASSIGN_OR_RETURN(const bool thinks, AnswerThinks(conversation));
     const calls::Learned& learned = LearnedCalls();
     NG_RETURN_IF_ERROR(Readable(learned));
-    AskedGrammar asked = {conversation.tools, choice, thinks};
+    AskedGrammar asked = {choice, thinks};
+    if (choice.tools.empty()) asked.choice.tools = conversation.tools;
     if (const auto kept = grammars_.Find(asked)) return *kept;
-    const std::string& given = choice.tools.empty() ? conversation.tools : choice.tools;
-    NG_ASSIGN_OR_RETURN(const OrderedJson tools, ParseList(given, "tools"));
+    NG_ASSIGN_OR_RETURN(const KnownTools tools, ToolsOf(asked.choice.tools));
     NG_ASSIGN_OR_RETURN(std::string grammar,
-                        calls::CallGrammar(learned.format, tools, choice, thinks));
-    const size_t bytes = conversation.tools.size() + choice.tools.size() + grammar.size();
+                        calls::CallGrammar(learned.format, tools->list, choice, thinks));
+    const size_t bytes = asked.choice.tools.size() + grammar.size();
     return *grammars_.Add(std::move(asked), std::move(grammar), bytes);
   }
 
   absl::StatusOr<std::string> NotWritten(const Conversation& conversation) const override {
     if (!absl::StrContains(conversation.messages, "\"tool_calls\"")) return std::string();
-    NG_ASSIGN_OR_RETURN(const OrderedJson values, Values(conversation));
+    NG_ASSIGN_OR_RETURN(const OrderedJson messages, ParseList(conversation.messages, "messages"));
     const calls::Learned& learned = LearnedCalls();
     if (!learned.calls.ok()) return std::string();
-    for (const OrderedJson& arguments : ArgumentsOfCalls(values["messages"])) {
+    for (const OrderedJson& arguments : ArgumentsOfCalls(messages)) {
       const std::string what = calls::NotWritten(learned.format, arguments);
       if (what.empty()) continue;
       return absl::StrCat("a call that was made before has ", what, ", which the chat template ",
@@ -201,8 +202,7 @@ class JinjaChat final : public ChatTemplate {
     return tools_.Add(text, {std::move(list), std::move(schemas)}, kJsonFactor * text.size());
   }
   struct AskedGrammar {
-    std::string tools;
-    CallChoice choice;
+    CallChoice choice;  // with its tools
     bool thinks;
 
     bool operator==(const AskedGrammar&) const = default;
@@ -497,7 +497,7 @@ class JinjaChat final : public ChatTemplate {
   int32_t eot_ = -1;
   std::string program_;  // of the template for conversations with tools
   // What was asked for last, each up to some megabytes.
-  mutable Recent<Conversation, jinja::Text> rendered_{4, size_t{1} << 20};
+  mutable Recent<Conversation, jinja::Text> rendered_{4, size_t{4} << 20};
   mutable Recent<std::string, Tools> tools_{8, size_t{4} << 20};
   mutable Recent<AskedGrammar, std::string> grammars_{8, size_t{4} << 20};
   mutable std::once_flag learned_once_;

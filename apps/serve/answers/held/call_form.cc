@@ -41,8 +41,7 @@ Conversation ConversationOf(const ConversationFields& fields) {
 }
 
 absl::StatusOr<FormSetting> FormOf(const ConversationFields& conversation, const FormSetting& form,
-                                   const FormParts& parts) {
-  const Engine& engine = parts.engine;
+                                   const Engine& engine, ClosedTools& closed) {
   const ToolChoice& choice = conversation.choice;
   const bool must = !conversation.tools.empty() && choice.mode == ToolChoice::Mode::kRequired;
   if (!form.option.empty()) {
@@ -68,7 +67,7 @@ absl::StatusOr<FormSetting> FormOf(const ConversationFields& conversation, const
       ConversationOf(conversation), {.must = must,
                                      .several = conversation.parallel_calls,
                                      .names = choice.names,
-                                     .tools = Closed(conversation.tools, parts.closed)});
+                                     .tools = Closed(conversation.tools, closed)});
   if (!grammar.ok() && !is_kept()) return form;
   NG_RETURN_IF_ERROR(grammar.status());
   return FormSetting{.field = kCallForm, .option = "gbnf", .value = *grammar};

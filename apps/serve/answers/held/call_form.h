@@ -16,16 +16,11 @@ Conversation ConversationOf(const ConversationFields& fields);
 // Lists of tools whose parameters are closed, by the lists as they were given.
 using ClosedTools = Recent<std::string, std::string>;
 
-struct FormParts {
-  const Engine& engine;
-  ClosedTools& closed;
-};
-
 // `form` is what the request says itself: that stays, and then no tool can be called. Where nothing
 // must be kept, and the model's calls are of a kind that cannot be, an answer is free. Errors:
 // UsageError that begins with the field, and those of Engine::CallGrammar.
 absl::StatusOr<FormSetting> FormOf(const ConversationFields& conversation, const FormSetting& form,
-                                   const FormParts& parts);
+                                   const Engine& engine, ClosedTools& closed);
 
 }  // namespace ng::serve
 

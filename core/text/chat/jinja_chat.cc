@@ -187,6 +187,7 @@ class JinjaChat final : public ChatTemplate {
   }
 
   // Clients send the same tools with every request.
+  // NOLINTNEXTLINE(bugprone-exception-escape): of the JSON library, whose moves do not throw
   struct Tools {
     OrderedJson list;  // null: none were given
     calls::ToolSchemas schemas;

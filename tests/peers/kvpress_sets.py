@@ -40,10 +40,13 @@ POLICIES = {
     "keydiff": (lambda ratio: KeyDiffPress(compression_ratio=ratio), NOTHING_ASIDE),
     "lagkv": (lambda ratio: LagKVPress(compression_ratio=ratio, n_sink=4, lag_size=LAG),
               NOTHING_ASIDE + [f"--policy.lagkv.lag={LAG}", "--policy.lagkv.sinks=4"]),
-    "observed": (lambda ratio: ObservedAttentionPress(compression_ratio=ratio), NOTHING_ASIDE),
-    "tova": (lambda ratio: TOVAPress(compression_ratio=ratio), NOTHING_ASIDE),
+    "observed": (lambda ratio: ObservedAttentionPress(compression_ratio=ratio),
+                 NOTHING_ASIDE + ["--policy.observed.by=mean"]),
+    # Of the mean over all heads, and the newest token stays.
+    "tova": (lambda ratio: TOVAPress(compression_ratio=ratio),
+             ["--cache.budget.sinks=0", "--cache.budget.recent=1", "--cache.budget.per=layer"]),
     "snapkv": (lambda ratio: SnapKVPress(compression_ratio=ratio, window_size=WINDOW),
-               NOTHING_ASIDE + [f"--policy.snapkv.window={WINDOW}"]),
+               NOTHING_ASIDE + [f"--policy.snapkv.queries={WINDOW}"]),
     "expected_attention": (lambda ratio: ExpectedAttentionPress(compression_ratio=ratio),
                            NOTHING_ASIDE),
 }

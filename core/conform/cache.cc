@@ -33,6 +33,9 @@ std::string FindWrongInPlan(CacheStore& store, const CacheSpec& spec) {
   if (plan.attended != (CapabilityOf<AttendedMass>(store) != nullptr)) {
     return "the plan's `attended` does not go with the store's capabilities";
   }
+  if (plan.queries != (CapabilityOf<PlainQueries>(store) != nullptr)) {
+    return "the plan's `queries` does not go with the store's capabilities";
+  }
   if (plan.approximate && (plan.share_tokens > 0 || plan.image_tile_bytes > 0)) {
     return "the plan is approximate and shares prefixes or keeps snapshots";
   }

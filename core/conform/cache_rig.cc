@@ -23,6 +23,7 @@ std::vector<CacheSpec> CacheShapes() {
   const auto shape = [](int n_layers, int n_kv_heads, int head_dim, int64_t max_tokens) {
     return CacheSpec{.n_layers = n_layers,
                      .n_kv_heads = n_kv_heads,
+                     .n_heads = 2 * n_kv_heads,
                      .head_dim = head_dim,
                      .max_tokens = max_tokens,
                      .max_sequences = 4,
@@ -65,6 +66,19 @@ absl::Status TellMadeUpMass(CacheStore& store, int layer, const SequenceRows& ro
   }
   return CapabilityOf<AttendedMass>(store)->Attended(
       layer, rows, {shares->data(), {rows.mass_tokens, n_kv_heads, view.n_slots()}});
+}
+
+absl::Status TellMadeUpQueries(PlainQueries& queries, int layer, const SequenceRows& rows,
+                               const CacheSpec& spec, std::vector<float>* made) {
+  const int64_t width = int64_t{spec.n_heads} * spec.head_dim;
+  const int64_t n_rows = rows.row_begin + rows.n_tokens;
+  made->resize(static_cast<size_t>(n_rows * width));
+  for (int64_t i = 0; i < std::ssize(*made); ++i) {
+    const int64_t position = rows.start_pos + i / width - rows.row_begin;
+    const int64_t mixed = (position * 7919 + i % width * 104729 + layer * 17) * 2654435761;
+    (*made)[static_cast<size_t>(i)] = static_cast<float>((mixed >> 8) % 65521) * 1e-5F - 0.3F;
+  }
+  return queries.Queries(layer, {&rows, 1}, {made->data(), {n_rows, spec.n_heads, spec.head_dim}});
 }
 
 }  // namespace ng::conform

@@ -34,6 +34,10 @@ absl::StatusOr<MadeStore> MakeStore(const CacheSubject& subject, const CacheSpec
 absl::Status TellMadeUpMass(CacheStore& store, int layer, const SequenceRows& rows,
                             int64_t n_kv_heads, std::vector<float>* shares);
 
+// The same of queries, which come of layer, query head and position alone.
+absl::Status TellMadeUpQueries(PlainQueries& queries, int layer, const SequenceRows& rows,
+                               const CacheSpec& spec, std::vector<float>* made);
+
 // One sequence that rows are appended to, the same ones in every layer.
 class CacheFeeder {
  public:
@@ -41,12 +45,14 @@ class CacheFeeder {
       : store_(store),
         spec_(spec),
         plan_(store.plan()),
-        attended_(CapabilityOf<AttendedMass>(store)) {}
+        attended_(CapabilityOf<AttendedMass>(store)),
+        queries_(CapabilityOf<PlainQueries>(store)) {}
 
   // mark: of a store that asks for it; 0: none.
   absl::Status Open(int64_t capacity, int64_t mark = 0) {
     NG_ASSIGN_OR_RETURN(id_, store_.Open(capacity));
     mark_ = mark;
+    made_.reserve(static_cast<size_t>(int64_t{spec_.n_heads} * spec_.head_dim));
     shares_.reserve(static_cast<size_t>(capacity * spec_.n_kv_heads));  // of a step of one token
     auto* const marks = CapabilityOf<ContextMark>(store_);
     return marks == nullptr || mark == 0 ? absl::OkStatus() : marks->SetMark(id_, mark);
@@ -73,6 +79,9 @@ class CacheFeeder {
     if (attended_ != nullptr) entry.mass_tokens = attended_->MassTokens(entry);
     const TensorView<const float, 3> view(rows, {n, spec_.n_kv_heads, spec_.head_dim});
     for (int layer = 0; layer < spec_.n_layers; ++layer) {
+      if (queries_ != nullptr) {
+        NG_RETURN_IF_ERROR(TellMadeUpQueries(*queries_, layer, entry, spec_, &made_));
+      }
       NG_RETURN_IF_ERROR(store_.Append(layer, {&entry, 1}, view, view));
       if (entry.mass_tokens == 0) continue;
       NG_RETURN_IF_ERROR(TellMadeUpMass(store_, layer, entry, spec_.n_kv_heads, &shares_));
@@ -85,10 +94,12 @@ class CacheFeeder {
   const CacheSpec spec_;
   const CachePlan plan_;
   AttendedMass* const attended_;  // null where the store does not ask
+  PlainQueries* const queries_;   // alike
   SequenceId id_ = 0;
   int64_t length_ = 0;
   int64_t mark_ = 0;
   std::vector<float> shares_;
+  std::vector<float> made_;
 };
 
 // That what leaves a store does not depend on how the rows came, and that there is no way back.

@@ -31,6 +31,7 @@ class Script {
         images_(CapabilityOf<Snapshots>(store)),
         statistics_(CapabilityOf<Statistics>(store)),
         attended_(CapabilityOf<AttendedMass>(store)),
+        queries_(CapabilityOf<PlainQueries>(store)),
         spec_(spec),
         may_be_full_(plan_.bytes + plan_.disk_bytes <
                          plan_.bytes_per_token * spec.held_tokens() * spec.max_sequences &&
@@ -179,7 +180,8 @@ class Script {
       return ExitCode(status) == 1 ? "" : "is not a RuntimeError: " + Text(status);
     }
     // What tokens got of rows that go cannot always be taken from them.
-    const bool may_refuse = plan_.approximate || plan_.attended || Gone(entry->first, length);
+    const bool may_refuse =
+        plan_.approximate || plan_.attended || plan_.queries || Gone(entry->first, length);
     if (may_refuse && length > 0 && IsUnsupported(status)) return "";
     if (!status.ok()) return "was refused: " + Text(status);
     for (auto& rows : model.rows) rows.resize(static_cast<size_t>(length));
@@ -245,6 +247,10 @@ class Script {
       }
     }
     const auto n_rows = static_cast<int64_t>(step.rows[0].size());
+    for (const SequenceRows& entry : step.entries) {
+      if (queries_ == nullptr) break;
+      NG_RETURN_IF_ERROR(TellMadeUpQueries(*queries_, layer, entry, spec_, &made_));
+    }
     return store_.Append(layer, step.entries,
                          {flat[0].data(), {n_rows, spec_.n_kv_heads, spec_.head_dim}},
                          {flat[1].data(), {n_rows, spec_.n_kv_heads, spec_.value_dim()}});
@@ -439,6 +445,8 @@ class Script {
   Snapshots* const images_;
   Statistics* const statistics_;
   AttendedMass* const attended_;
+  PlainQueries* const queries_;
+  std::vector<float> made_;  // queries
   std::vector<float> shares_;
   const CacheSpec spec_;
   KeptRows kept_{spec_, plan_};

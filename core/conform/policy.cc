@@ -18,6 +18,9 @@
 namespace ng::conform {
 namespace {
 
+// That share a kv head.
+constexpr int64_t kQueryHeads = 2;
+
 using Scores = std::vector<float>;
 
 // The tokens that a head is made to hold.
@@ -52,6 +55,20 @@ class Head {
     const auto share = [&] { return static_cast<float>(random() % 1000) * 1e-3F; };
     attended_.resize(static_cast<size_t>(shape.n_tokens));
     std::ranges::generate(attended_, share);
+    const int64_t n = shape.head_dim;
+    mean_.resize(static_cast<size_t>(kQueryHeads * n));
+    std::ranges::generate(mean_, number);
+    covariance_.resize(static_cast<size_t>(kQueryHeads * n * n));
+    for (int64_t i = 0; i < std::ssize(covariance_); ++i) {  // of two rows in each head
+      const int64_t head = i / (n * n);
+      const double* const row = mean_.data() + head * n;
+      const double spread = i / n % n == i % n ? 0.25 : 0.0;
+      covariance_[static_cast<size_t>(i)] = row[i / n % n] * row[i % n] + spread;
+    }
+    for (int64_t pair = 0; pair < n / 2; ++pair) {
+      angles_.push_back(
+          std::pow(10000.0, -2.0 * static_cast<double>(pair) / static_cast<double>(n)));
+    }
   }
 
   // Every row the same, or zero.
@@ -59,6 +76,8 @@ class Head {
     std::ranges::fill(keys_, x);
     std::ranges::fill(values_, x);
     std::ranges::fill(attended_, std::fabs(x));
+    std::ranges::fill(mean_, x);
+    std::ranges::fill(covariance_, 0.0);
   }
 
   HeldTokens For(const Policy& policy, int layer = 1, int kv_head = 0) const {
@@ -74,15 +93,26 @@ class Head {
       tokens.values = {values_.data(), {shape_.n_tokens, shape_.value_dim}};
     }
     if (Lists(policy.needs(), kNeedAttended)) tokens.attended = attended_;
+    if (Lists(policy.needs(), kNeedQueryStatistics)) {
+      const int64_t n = shape_.head_dim;
+      tokens.queries = {.n_queries = tokens.length,
+                        .mean = {mean_.data(), {kQueryHeads, n}},
+                        .covariance = {covariance_.data(), {kQueryHeads, n, n}},
+                        .scale = 1.0 / std::sqrt(static_cast<double>(n))};
+    }
+    if (Lists(policy.needs(), kNeedRotation)) tokens.rotation.angles = angles_;
     return tokens;
   }
 
  private:
   const HeadShape shape_;
   std::vector<int32_t> positions_;
-  std::vector<float> keys_;      // [n_tokens, head_dim]
-  std::vector<float> values_;    // [n_tokens, value_dim]
-  std::vector<float> attended_;  // [n_tokens]
+  std::vector<float> keys_;         // [n_tokens, head_dim]
+  std::vector<float> values_;       // [n_tokens, value_dim]
+  std::vector<float> attended_;     // [n_tokens]
+  std::vector<double> mean_;        // [kQueryHeads, head_dim]
+  std::vector<double> covariance_;  // [kQueryHeads, head_dim, head_dim]
+  std::vector<double> angles_;      // [head_dim / 2]
 };
 
 std::string Named(const HeldTokens& tokens) {
@@ -156,6 +186,9 @@ Outcome CheckPolicyNeeds(const PolicySubject& subject) {
   if (policy->attended_queries() < 0) {
     rig.Note(absl::StrCat("attended_queries() gave ", policy->attended_queries(),
                           ", must be at least 0"));
+  }
+  if (policy->first_query() < 0) {
+    rig.Note(absl::StrCat("first_query() gave ", policy->first_query(), ", must be at least 0"));
   }
   return rig.outcome();
 }

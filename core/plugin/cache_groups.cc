@@ -33,6 +33,7 @@ CachePlan CombinedPlan(std::span<const CachePlan> plans) {
     all.approximate |= plan.approximate;
     all.holes |= plan.holes;
     all.attended |= plan.attended;
+    all.queries |= plan.queries;
     all.slots = std::max(all.slots, plan.slots);
     all.mark |= plan.mark;
     const bool images = all.image_tile_bytes > 0 && plan.image_tile_bytes > 0;
@@ -237,8 +238,8 @@ std::string CacheGroups::Report() const {
 void* CacheGroups::Capability(std::string_view name) {
   const auto has = [&](const Group& group) { return group.store->Capability(name) != nullptr; };
   if (!std::ranges::all_of(groups_, has)) return nullptr;
-  void* const own =
-      OfferCapability<PrefixSharing, Snapshots, Statistics, AttendedMass, ContextMark>(this, name);
+  void* const own = OfferCapability<PrefixSharing, Snapshots, Statistics, AttendedMass,
+                                    PlainQueries, ContextMark>(this, name);
   if (own != nullptr || groups_.size() > 1) return own;
   return groups_.front().store->Capability(name);
 }
@@ -283,6 +284,17 @@ absl::Status CacheGroups::Attended(int layer, const SequenceRows& rows,
   SequenceRows own = rows;
   own.sequence = IdIn(place.group, rows.sequence);
   return StoreOf(place).Attended(place.layer, own, mass);
+}
+
+void CacheGroups::SetRotation(int layer, const Rotation& rotation, double scale) {
+  const Place& place = PlaceOf(layer);
+  StoreOf(place).SetRotation(place.layer, rotation, scale);
+}
+
+absl::Status CacheGroups::Queries(int layer, std::span<const SequenceRows> rows,
+                                  const TensorView<const float, 3>& q) {
+  const Place& place = PlaceOf(layer);
+  return StoreOf(place).Queries(place.layer, RowsIn(place.group, rows), q);
 }
 
 // The groups have the same lengths, so those that could not all could not.

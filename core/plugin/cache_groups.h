@@ -42,6 +42,7 @@ class CacheGroups final : public CacheStore,
                           public Snapshots,
                           public Statistics,
                           public AttendedMass,
+                          public PlainQueries,
                           public ContextMark {
  public:
   struct Group {
@@ -104,6 +105,9 @@ class CacheGroups final : public CacheStore,
   int64_t MassTokens(const SequenceRows& rows) const override;
   absl::Status Attended(int layer, const SequenceRows& rows,
                         const TensorView<const float, 3>& mass) override;
+  void SetRotation(int layer, const Rotation& rotation, double scale) override;
+  absl::Status Queries(int layer, std::span<const SequenceRows> rows,
+                       const TensorView<const float, 3>& q) override;
   absl::Status SetMark(SequenceId sequence, int64_t length) override;
   int64_t Mark(SequenceId sequence) const override;
 

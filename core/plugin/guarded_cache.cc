@@ -33,6 +33,7 @@ std::vector<std::pair<const char*, std::string>> Fields(const CachePlan& plan) {
           {"approximate", absl::StrCat(plan.approximate)},
           {"holes", absl::StrCat(plan.holes)},
           {"attended", absl::StrCat(plan.attended)},
+          {"queries", absl::StrCat(plan.queries)},
           {"boundary_tokens", absl::StrCat(plan.boundary_tokens)},
           {"slots", absl::StrCat(plan.slots)},
           {"mark", absl::StrCat(plan.mark)}};
@@ -112,6 +113,7 @@ absl::Status GuardedCache::FindCapabilities(bool check, const CacheSpec& spec) {
   snapshots_ = CapabilityOf<ng::Snapshots>(*store_);
   statistics_ = CapabilityOf<Statistics>(*store_);
   attended_ = CapabilityOf<AttendedMass>(*store_);
+  queries_ = CapabilityOf<PlainQueries>(*store_);
   marks_ = CapabilityOf<ContextMark>(*store_);
   const auto missing = [](const char* field, std::string_view name) {
     return PluginError(
@@ -124,12 +126,15 @@ absl::Status GuardedCache::FindCapabilities(bool check, const CacheSpec& spec) {
     return missing("image_tile_bytes", Snapshots::kName);
   }
   if (plan_.attended && attended_ == nullptr) return missing("attended", AttendedMass::kName);
+  if (plan_.queries && queries_ == nullptr) return missing("queries", PlainQueries::kName);
   if (plan_.mark && marks_ == nullptr) return missing("mark", ContextMark::kName);
-  // It would wait for what no backend was asked for.
-  if (!plan_.attended && attended_ != nullptr) {
-    return PluginError(absl::StrCat("the store has the capability ", ng::View(AttendedMass::kName),
-                                    ", its plan has not attended"));
-  }
+  // It would wait for what nobody was asked for.
+  const auto unasked = [](const char* field, std::string_view name) {
+    return PluginError(absl::StrCat("the store has the capability ", ng::View(name),
+                                    ", its plan has not ", field));
+  };
+  if (!plan_.attended && attended_ != nullptr) return unasked("attended", AttendedMass::kName);
+  if (!plan_.queries && queries_ != nullptr) return unasked("queries", PlainQueries::kName);
   if (check) checks_ = std::make_unique<CacheChecks>(*store_, plan_, spec, sequences_);
   return absl::OkStatus();
 }
@@ -220,17 +225,20 @@ absl::StatusOr<SequenceId> GuardedCache::Fork(SequenceId sequence, int64_t capac
 void GuardedCache::Close(SequenceId sequence) {
   if (!CheckOpen(sequence).ok()) return;
   At(sequence) = {};
-  // May be called while another exception is on its way, so nothing gets out of here.
-  absl::Status closed;
+  GuardQuietly([&] {
+    store_->Close(sequence);
+    return Look("Close", [&] { return checks_->Closed(sequence); });
+  });
+}
+
+void GuardedCache::GuardQuietly(absl::FunctionRef<absl::Status()> call) {
+  absl::Status status;
   try {
-    closed = GuardPlugin(plugin_, [&] {
-      store_->Close(sequence);
-      return Look("Close", [&] { return checks_->Closed(sequence); });
-    });
+    status = GuardPlugin(plugin_, call);
   } catch (const std::bad_alloc&) {
-    closed = LimitError("out of memory");
+    status = LimitError("out of memory");
   }
-  fault_.Update(closed);
+  fault_.Update(status);
 }
 
 int64_t GuardedCache::Length(SequenceId sequence) const {
@@ -305,9 +313,10 @@ void* GuardedCache::Capability(std::string_view name) {
   if (name == Snapshots::kName && snapshots_ == nullptr) return nullptr;
   if (name == Statistics::kName && statistics_ == nullptr) return nullptr;
   if (name == AttendedMass::kName && attended_ == nullptr) return nullptr;
+  if (name == PlainQueries::kName && queries_ == nullptr) return nullptr;
   if (name == ContextMark::kName && (marks_ == nullptr || !plan_.mark)) return nullptr;
-  void* const guarded =
-      OfferCapability<PrefixSharing, Snapshots, Statistics, AttendedMass, ContextMark>(this, name);
+  void* const guarded = OfferCapability<PrefixSharing, Snapshots, Statistics, AttendedMass,
+                                        PlainQueries, ContextMark>(this, name);
   if (guarded != nullptr) return guarded;
   void* found = nullptr;
   const absl::Status status = Guard([&] {
@@ -370,6 +379,19 @@ absl::Status GuardedCache::Attended(int layer, const SequenceRows& rows,
                                     const TensorView<const float, 3>& mass) {
   NG_RETURN_IF_ERROR(CheckOpen(rows.sequence));
   return Guard([&] { return attended_->Attended(layer, rows, mass); });
+}
+
+void GuardedCache::SetRotation(int layer, const Rotation& rotation, double scale) {
+  GuardQuietly([&] {
+    queries_->SetRotation(layer, rotation, scale);
+    return absl::OkStatus();
+  });
+}
+
+absl::Status GuardedCache::Queries(int layer, std::span<const SequenceRows> rows,
+                                   const TensorView<const float, 3>& q) {
+  NG_RETURN_IF_ERROR(CheckOpen(rows));
+  return Guard([&] { return queries_->Queries(layer, rows, q); });
 }
 
 absl::Status GuardedCache::SetMark(SequenceId sequence, int64_t length) {

@@ -7,8 +7,8 @@
 // not open do not reach the plugin: RuntimeError.
 //
 // Of the calls without a status, Length, Capacity and plan are answered from here. What Close
-// throws is the answer of every later call, and of fault(). View and CopyRow throw PluginFault
-// (core/plugin/loader.h), which the engine's own safety catch turns into its status.
+// or SetRotation throws is the answer of every later call, and of fault(). View and CopyRow throw
+// PluginFault (core/plugin/loader.h), which the engine's own safety catch turns into its status.
 //
 // With run.check_plugins, CacheChecks look on after every call.
 //
@@ -40,6 +40,7 @@ class GuardedCache final : public CacheStore,
                            public Snapshots,
                            public Statistics,
                            public AttendedMass,
+                           public PlainQueries,
                            public ContextMark {
  public:
   // Takes over what the plugin made for the spec and, with the same arguments, planned. Errors:
@@ -49,7 +50,7 @@ class GuardedCache final : public CacheStore,
                                                             const CachePlan& plan,
                                                             const CacheSpec& spec, bool check);
 
-  // What Close has thrown; OK: nothing.
+  // What Close or SetRotation has thrown; OK: nothing.
   const absl::Status& fault() const { return fault_; }
 
   CachePlan plan() const override { return plan_; }
@@ -79,6 +80,10 @@ class GuardedCache final : public CacheStore,
   int64_t MassTokens(const SequenceRows& rows) const override;
   absl::Status Attended(int layer, const SequenceRows& rows,
                         const TensorView<const float, 3>& mass) override;
+  // What it throws is the answer of every later call.
+  void SetRotation(int layer, const Rotation& rotation, double scale) override;
+  absl::Status Queries(int layer, std::span<const SequenceRows> rows,
+                       const TensorView<const float, 3>& q) override;
   absl::Status SetMark(SequenceId sequence, int64_t length) override;
   int64_t Mark(SequenceId sequence) const override;
 
@@ -87,7 +92,7 @@ class GuardedCache final : public CacheStore,
                const CacheSpec& spec);
   absl::Status FindCapabilities(bool check, const CacheSpec& spec);
 
-  // Calls into the plugin, unless Close has failed.
+  // Calls into the plugin, unless there is a fault.
   template <class Call>
   absl::Status Guard(Call&& call) const;
   // What a check finds after the plugin's `name`, where checks are asked for.
@@ -97,6 +102,9 @@ class GuardedCache final : public CacheStore,
   using OpenCall = absl::FunctionRef<absl::StatusOr<SequenceId>()>;
   absl::StatusOr<SequenceId> OpenBy(const char* name, OpenCall call, int64_t capacity, int64_t most,
                                     int64_t piece);
+  // Keeps what a call throws as the fault. May be called while another exception is on its way, so
+  // nothing gets out of it.
+  void GuardQuietly(absl::FunctionRef<absl::Status()> call);
   absl::Status CheckOpen(SequenceId sequence) const;
   absl::Status CheckOpen(std::span<const SequenceRows> rows) const;
   // That the store has the sequence as it is kept here.
@@ -116,6 +124,7 @@ class GuardedCache final : public CacheStore,
   Snapshots* snapshots_ = nullptr;
   Statistics* statistics_ = nullptr;
   AttendedMass* attended_ = nullptr;
+  PlainQueries* queries_ = nullptr;
   ContextMark* marks_ = nullptr;
 };
 

@@ -26,9 +26,13 @@ absl::StatusOr<std::unique_ptr<Policy>> GuardedPolicy::Make(const LoadedPlugin& 
                                       "', there are: ", absl::StrJoin(kPolicyNeeds, ", ", append)));
     }
     guarded->attended_queries_ = guarded->policy_->attended_queries();
-    if (guarded->attended_queries_ >= 0) return absl::OkStatus();
-    return PluginError(absl::StrCat("attended_queries() gave ", guarded->attended_queries_,
-                                    ", must be at least 0"));
+    guarded->first_query_ = guarded->policy_->first_query();
+    for (const auto& [name, value] : {std::pair("attended_queries()", guarded->attended_queries_),
+                                      {"first_query()", guarded->first_query_}}) {
+      if (value >= 0) continue;
+      return PluginError(absl::StrCat(name, " gave ", value, ", must be at least 0"));
+    }
+    return absl::OkStatus();
   }));
   return guarded;
 }

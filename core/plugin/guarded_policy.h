@@ -15,12 +15,13 @@ namespace ng {
 
 class GuardedPolicy final : public Policy {
  public:
-  // Errors: PluginError when the policy needs what has no name, or a number of queries below 0.
+  // Errors: PluginError when the policy needs what has no name, or a number below 0.
   static absl::StatusOr<std::unique_ptr<Policy>> Make(const LoadedPlugin& plugin,
                                                       std::unique_ptr<Policy> policy);
 
   std::span<const std::string_view> needs() const override { return needs_; }
   int64_t attended_queries() const override { return attended_queries_; }
+  int64_t first_query() const override { return first_query_; }
   // Errors: NumericError when a score is NaN.
   absl::Status Score(const HeldTokens& tokens, std::span<float> scores) const override;
 
@@ -31,6 +32,7 @@ class GuardedPolicy final : public Policy {
   const std::unique_ptr<Policy> policy_;
   std::vector<std::string_view> needs_;
   int64_t attended_queries_ = 0;
+  int64_t first_query_ = 0;
 };
 
 }  // namespace ng

@@ -180,10 +180,11 @@ class AttentionBackend {
   // [load] An empty plan for layers with this spec. Called once for each distinct spec of a model.
   virtual absl::StatusOr<std::unique_ptr<AttentionPlan>> NewPlan(const AttentionSpec& spec) = 0;
 
-  // [step] Fills the plan for a step; called once a step and plan. It allocates only where the plan
-  // has not been as large before. Also called before weights load, of steps that may come, for what
-  // they would need. `rows` is borrowed for the call; Run gets the same again. Where tokens have
-  // left, SequenceRows::gone says how many: the keys of an entry are its view's slots.
+  // [step] Fills the plan for a step; called once a step and plan, and again before a layer of
+  // which other numbers of tokens have left than of the one before. It allocates only where the
+  // plan has not been as large before. Also called before weights load, of steps that may come, for
+  // what they would need. `rows` is borrowed for the call; Run gets the same again. Where tokens
+  // have left, SequenceRows::gone says how many: the keys of an entry are its view's slots.
   virtual absl::Status Plan(std::span<const SequenceRows> rows, AttentionPlan& plan) = 0;
 
   // [step] Computes one layer. The views hold every key up to each sequence's last new token.

@@ -22,6 +22,7 @@
 
 #include "ng/cache_store.h"
 #include "ng/kv_view.h"
+#include "ng/rotation.h"
 #include "ng/status.h"
 #include "ng/tensor_view.h"
 
@@ -119,6 +120,27 @@ class AttendedMass {
 
  protected:
   ~AttendedMass() = default;
+};
+
+// A store that goes by the queries as they are before they are rotated; its plan has `queries`. A
+// store that adds rows one by one, in the order of their positions, and none that is truncated, has
+// the same bits however a text was split into steps.
+class PlainQueries {
+ public:
+  static constexpr std::string_view kName = "ng.plain_queries";
+
+  // [load] Of each layer, before the first step: how its queries and keys are rotated, and what a
+  // query's product with a key is multiplied by. The rotation is borrowed for the call.
+  virtual void SetRotation(int layer, const Rotation& rotation, double scale) = 0;
+
+  // [step] The step's queries in a layer that writes keys, before its Append. The step may still be
+  // abandoned: a store that counts exactly adds the rows at Commit. q: [n_rows, n_heads, head_dim],
+  // of which those n_heads / n_kv_heads that share a kv head stand side by side
+  virtual absl::Status Queries(int layer, std::span<const SequenceRows> rows,
+                               const TensorView<const float, 3>& q) = 0;
+
+ protected:
+  ~PlainQueries() = default;
 };
 
 // A store that changes what it holds of a sequence once, at its mark: where the context of a text

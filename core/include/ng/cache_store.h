@@ -17,7 +17,8 @@
 // every length as it was; its rows are overwritten by the next Append.
 //
 // This is all that a store must do. What only some stores can do has an interface of its own in
-// ng/cache_capabilities.h: sharing prefixes, snapshots, statistics, going by attention, marks.
+// ng/cache_capabilities.h: sharing prefixes, snapshots, statistics, going by attention or
+// by queries, marks.
 #ifndef NG_CACHE_STORE_H_
 #define NG_CACHE_STORE_H_
 
@@ -39,6 +40,7 @@ namespace ng {
 struct CacheSpec {
   int n_layers = 0;
   int n_kv_heads = 0;
+  int n_heads = 0;         // of queries, the most of any layer; 0: not known
   int head_dim = 0;        // of K, and of V where v_head_dim is 0
   int64_t max_tokens = 0;  // per sequence
   int max_sequences = 0;   // open at the same time
@@ -67,6 +69,7 @@ struct CacheSpec {
   // Which layers these are of all that the run's stores have, rising; borrowed for the call. Empty:
   // 0, 1, ...
   std::span<const int> layers = {};  // [n_layers] or empty
+  int n_run_layers = 0;              // of all that the run's stores have; 0: n_layers
 
   int value_dim() const { return v_head_dim == 0 ? head_dim : v_head_dim; }
   // The most tokens of a sequence that must be held at one time, those of a step among them.
@@ -104,6 +107,8 @@ struct CachePlan {
   // The store has the capability AttendedMass. Only backends that list the feature "attended" can
   // run with it.
   bool attended = false;
+  // The store has the capability PlainQueries. Models whose queries have no such rows are refused.
+  bool queries = false;
   // The store looks at CacheSpec::v_head_dim: rows of V have that width. A store that leaves this
   // out keeps V as wide as K, and models in which the two differ are refused.
   bool v_head_dim = false;
@@ -114,10 +119,10 @@ struct CachePlan {
   // engine cuts every step there, and a step with drafts ends before it. Truncate to before one may
   // be an UnsupportedError. 0: what is held never changes.
   int64_t boundary_tokens = 0;
-  // The most slots of a sequence. Above 0 tokens leave for good at boundaries, and views may have
-  // KvView::gone, as much in every layer. Only with boundary_tokens or `mark`, and only backends
-  // that list the feature "slots" can run with it. Such a store shares no prefixes and keeps no
-  // snapshots.
+  // The most slots of a sequence in any layer. Above 0 tokens leave for good at boundaries, and
+  // views may have KvView::gone, of other numbers in other layers. Only with boundary_tokens or
+  // `mark`, and only backends that list the feature "slots" can run with it. Such a store shares no
+  // prefixes and keeps no snapshots.
   int64_t slots = 0;
   // The mark of a sequence, which the store is told by its capability ContextMark, is a boundary
   // too: what is held changes in the Commit that brings the length there.

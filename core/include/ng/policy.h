@@ -19,11 +19,25 @@
 #include <string_view>
 
 #include "ng/plugin.h"
+#include "ng/rotation.h"
 #include "ng/status.h"
 #include "ng/tensor_view.h"
 
 #pragma GCC visibility push(default)
 namespace ng {
+
+// What is known of the queries of a sequence, as they are before they are rotated: of each query
+// head that shares the kv head, over the tokens from first_query() on, those that have left among
+// them. Where tokens leave at the end of a context it is over the context. Added up in double row
+// by row, in the order of positions.
+struct QueryStatistics {
+  int64_t n_queries = 0;                        // 0: none has come, and mean and covariance are 0
+  TensorView<const double, 2> mean = {};        // [n_heads, head_dim]
+  TensorView<const double, 3> covariance = {};  // [n_heads, head_dim, head_dim]
+  double scale = 0.0;                           // of a query's product with a key; above 0
+
+  int64_t n_heads() const { return mean.extent[0]; }
+};
 
 // The tokens that one kv head of one layer holds, in the order of their positions. Borrowed for the
 // call.
@@ -42,6 +56,9 @@ struct HeldTokens {
   // in the order of their positions. Where several layers read the keys of one, it is that layer's
   // own. Empty where the policy has not asked for it.
   std::span<const float> attended = {};  // [n_tokens] or empty
+  // Where the policy has asked for it.
+  QueryStatistics queries = {};
+  Rotation rotation = {};  // of the layer's queries and keys
 
   int64_t n_tokens() const { return static_cast<int64_t>(positions.size()); }
 };
@@ -51,14 +68,14 @@ struct HeldTokens {
 inline constexpr std::string_view kNeedKeys = "keys";          // HeldTokens::keys
 inline constexpr std::string_view kNeedValues = "values";      // HeldTokens::values
 inline constexpr std::string_view kNeedAttended = "attended";  // HeldTokens::attended
-// Not given by any store yet: the last queries; mean and covariance of the queries before they are
-// rotated; rotation of a key to another position.
-inline constexpr std::string_view kNeedQueries = "queries";
+// HeldTokens::queries
 inline constexpr std::string_view kNeedQueryStatistics = "query_statistics";
-inline constexpr std::string_view kNeedRotation = "rotation";
+inline constexpr std::string_view kNeedRotation = "rotation";  // HeldTokens::rotation
+// Not given by any store yet: the last queries.
+inline constexpr std::string_view kNeedQueries = "queries";
 // All of them.
 inline constexpr std::string_view kPolicyNeeds[] = {
-    kNeedKeys, kNeedValues, kNeedAttended, kNeedQueries, kNeedQueryStatistics, kNeedRotation};
+    kNeedKeys, kNeedValues, kNeedAttended, kNeedQueryStatistics, kNeedRotation, kNeedQueries};
 
 class Policy {
  public:
@@ -70,6 +87,9 @@ class Policy {
   // [load] Of so many queries HeldTokens::attended is, the newest ones of those that came before
   // the tokens are scored; 0: of all. A store may refuse more than come between two boundaries.
   virtual int64_t attended_queries() const { return 0; }
+
+  // [load] Queries of tokens before this position are in no statistics.
+  virtual int64_t first_query() const { return 0; }
 
   // [worker] Writes the score of every token; those of the lowest scores leave. Several heads may
   // be scored at once. It is called once for many tokens, so it may allocate what it works in.

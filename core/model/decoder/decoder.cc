@@ -47,6 +47,7 @@ Decoder::Decoder(const ModelSpec& spec, ModelWeights weights, LayerAttention att
       attention_(std::move(attention)),
       sharing_(CapabilityOf<PrefixSharing>(*parts.cache)),
       mass_wanted_(CapabilityOf<AttendedMass>(*parts.cache)),
+      queries_wanted_(CapabilityOf<PlainQueries>(*parts.cache)),
       cache_plan_(parts.cache->plan()),
       mark_(CapabilityOf<ContextMark>(*parts.cache)),
       slots_(parts.cache->plan().slots > 0),
@@ -67,6 +68,7 @@ Decoder::Decoder(const ModelSpec& spec, ModelWeights weights, LayerAttention att
       numbers_[static_cast<size_t>(layer)] = number++;
     }
   }
+  if (queries_wanted_ != nullptr) SetRotations();
 }
 
 absl::StatusOr<SequenceId> Decoder::OpenSequence(std::span<const int32_t> prompt,

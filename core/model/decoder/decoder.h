@@ -167,6 +167,8 @@ class Decoder final : public LanguageModel {
   // What a block adds to the stream, without the norm of the stream.
   absl::Status RunBlock(const StepBatch& batch, int layer, const Block& block);
   absl::Status PlanAttention();
+  // Anew, where the views of a layer lack other numbers of tokens than the rows say.
+  absl::Status PlanSlots();
   absl::Status AttentionBlock(const StepBatch& batch, int layer, const Block& block);
   // From q, k and v of all rows in act_.qkv to what this rank's heads give, [n_rows, its heads,
   // attended_dim]: where it is sent from, or into act_.attended (`sent` is null).
@@ -179,6 +181,10 @@ class Decoder final : public LanguageModel {
   void LayOutMass();
   std::span<const TensorView<float, 3>> MassOf(int n_kv_heads);
   absl::Status TellMass(int layer);
+  // For a cache that goes by queries before they are rotated: says how each layer rotates them, and
+  // tells it of the rows at hand.
+  void SetRotations();
+  absl::Status TellQueries(int layer, const SelfAttentionSpec& attention);
   absl::Status Head(const StepBatch& batch);
   // Of the logits that this rank computes.
   const PackedMatrix& HeadMatrix() const { return spec_.head.tied ? tied_head_ : weights_.head; }
@@ -275,6 +281,7 @@ class Decoder final : public LanguageModel {
   // The cache's; null: it has not the capability.
   PrefixSharing* const sharing_;
   AttendedMass* const mass_wanted_;
+  PlainQueries* const queries_wanted_;
   const CachePlan cache_plan_;
   ContextMark* const mark_;       // null: the cache has no use of it
   const bool slots_;              // of its tokens some may have left
@@ -306,6 +313,7 @@ class Decoder final : public LanguageModel {
   Activations act_;
   LowRankInputs low_rank_;
   std::vector<float> scratch_;  // the attention backend's
+  std::vector<float> queries_;  // [n_rows, q_width] of a layer, before RoPE, where they are wanted
   std::vector<float> mass_;     // what queries give to slots, one sequence after the other
   std::vector<ProbabilityRow> own_captures_;
   std::vector<std::vector<ProbabilityRow>> seen_rows_;  // [n_layers] of a piece

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <utility>
 
 #include "core/model/decoder/decoder.h"
 #include "core/model/rows/router.h"
@@ -27,6 +28,14 @@ absl::Status Decoder::PlanAttention() {
   NG_RETURN_IF_ERROR(attention_.Plan(rows_));
   GrowTo(scratch_, attention_.scratch_floats() + kScratchAlignFloats);
   return absl::OkStatus();
+}
+
+absl::Status Decoder::PlanSlots() {
+  bool differs = false;
+  for (size_t i = 0; i < rows_.size(); ++i) {
+    differs |= std::exchange(rows_[i].gone, views_[i].gone) != views_[i].gone;
+  }
+  return differs ? PlanAttention() : absl::OkStatus();
 }
 
 absl::Status Decoder::AttentionBlock(const StepBatch& batch, int layer, const Block& block) {
@@ -98,11 +107,15 @@ absl::Status Decoder::Attend(const StepBatch& batch, int layer, const Block& blo
 
   const int number = numbers_[static_cast<size_t>(layer)];
   const int cache_layer = cache_layers_[static_cast<size_t>(number)];
-  if (shape.has_keys()) NG_RETURN_IF_ERROR(parts_.cache->Append(cache_layer, rows_, k, v));
+  if (shape.has_keys()) {
+    if (queries_wanted_ != nullptr) NG_RETURN_IF_ERROR(TellQueries(cache_layer, shape));
+    NG_RETURN_IF_ERROR(parts_.cache->Append(cache_layer, rows_, k, v));
+  }
   for (size_t i = 0; i < rows_.size(); ++i) {
     const SequenceRows& entry = rows_[i];
     views_[i] = parts_.cache->View(cache_layer, entry.sequence, entry.start_pos + entry.n_tokens);
   }
+  if (slots_) NG_RETURN_IF_ERROR(PlanSlots());
   if (batch.observer != nullptr) batch.observer->OnAttention(layer, rows_, views_);
 
   AttentionRun run;
@@ -246,6 +259,35 @@ absl::Status Decoder::TellMass(int layer) {
     NG_RETURN_IF_ERROR(mass_wanted_->Attended(layer, rows_[i], masses_[i]));
   }
   return absl::OkStatus();
+}
+
+void Decoder::SetRotations() {
+  for (const int layer : spec_.LayersWith(Operation::kAttention)) {
+    const auto at = static_cast<size_t>(layer);
+    const SelfAttentionSpec& attention = spec_.AttentionOf(*spec_.Find(at, Operation::kAttention));
+    if (!attention.has_keys()) continue;
+    Rotation rotation;
+    std::vector<double> angles;
+    if (attention.rope >= 0) {
+      const RopeSpec& rope = spec_.ropes[static_cast<size_t>(attention.rope)];
+      const auto turns = ropes_[static_cast<size_t>(attention.rope)].frequencies();
+      for (const double turn : turns) angles.push_back(rope.backwards ? -turn : turn);
+      rotation = {angles, rope.pairing == RopePairing::kInterleaved, rope.scaling.magnitude};
+    }
+    const int number = numbers_[at];
+    queries_wanted_->SetRotation(cache_layers_[static_cast<size_t>(number)], rotation,
+                                 attention.score_scale());
+  }
+}
+
+absl::Status Decoder::TellQueries(int layer, const SelfAttentionSpec& attention) {
+  const std::array<int64_t, 3> extent = {n_rows_, attention.n_heads, attention.key_dim()};
+  TensorView<const float, 3> q(queries_.data(), extent);
+  if (attention.rope < 0) {  // they are as they were made
+    q.data = act_.qkv.data();
+    q.stride[0] = attention.row_width();
+  }
+  return queries_wanted_->Queries(layer, rows_, q);
 }
 
 void Decoder::NormHeads(const RankParts::Attention& part, const BlockWeights& w,
@@ -412,6 +454,8 @@ absl::Status Decoder::NormAndRotate(const BlockSpec& block, const BlockWeights& 
   }
   const int64_t head_dim = attention.key_dim();
   const int64_t first = attention.latent.kv_rank;  // in front of what turns; 0 without latents
+  const bool told = queries_wanted_ != nullptr && rope != nullptr;
+  if (told) GrowTo(queries_, n_rows_ * attention.q_width());
   // q's, then k's.
   const int64_t n_heads_qk = attention.n_heads + (attention.has_keys() ? attention.kv_heads() : 0);
   return ForRows(n_rows_, [&](int64_t row, int /*worker*/) {
@@ -420,6 +464,9 @@ absl::Status Decoder::NormAndRotate(const BlockSpec& block, const BlockWeights& 
     if (norms && !norms_after) NormHeads(part, w, heads);
     if (attention.clip > 0.0) {
       Clip(static_cast<float>(attention.clip), attention.qkv_width(), heads);
+    }
+    if (told) {
+      std::copy_n(heads, attention.q_width(), queries_.data() + row * attention.q_width());
     }
     if (rope != nullptr) {
       const RopePairing pairing = spec_.ropes[static_cast<size_t>(attention.rope)].pairing;

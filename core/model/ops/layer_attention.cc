@@ -49,8 +49,7 @@ std::vector<AttentionSpec> AttentionSpecsOf(const ModelSpec& spec, bool with_win
     asked.head_dim = attention.key_dim();
     asked.v_head_dim = attention.attended_dim();
     asked.v_in_k = attention.latent.is_there();
-    const double usual = 1.0 / std::sqrt(static_cast<double>(attention.head_dim));
-    asked.scale = static_cast<float>(attention.scale == 0.0 ? usual : attention.scale);
+    asked.scale = static_cast<float>(attention.score_scale());
     asked.window = attention.window;
     asked.chunks = attention.chunks;
     asked.query_temperature = attention.temperature;

@@ -25,6 +25,8 @@ class RopeTable {
   void Grow(int64_t n_positions);
   const float* At(int64_t pos) const { return values_.data() + 2 * half_ * pos; }  // [2, half]
   int64_t half() const { return half_; }
+  // How it turns, with the factors. [half]
+  std::span<const double> frequencies() const { return frequencies_; }
 
  private:
   int64_t half_;  // pairs

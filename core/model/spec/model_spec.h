@@ -9,6 +9,7 @@
 #define NG_CORE_MODEL_SPEC_MODEL_SPEC_H_
 
 #include <algorithm>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -128,6 +129,10 @@ struct SelfAttentionSpec {
   bool out_bias = false;
 
   int value_dim() const { return v_head_dim == 0 ? head_dim : v_head_dim; }
+  // Of the scores, as it is.
+  double score_scale() const {
+    return scale == 0.0 ? 1.0 / std::sqrt(static_cast<double>(head_dim)) : scale;
+  }
   // The heads as attention and the cache see them, which have another shape with latents.
   int kv_heads() const { return latent.is_there() ? 1 : n_kv_heads; }
   int key_dim() const {

@@ -228,6 +228,8 @@ struct Assembly {
   std::vector<AttentionSpec> ReadersOf(const CacheGroupSpec& group) const;
   // Whether the backend has the features that the cache needs.
   absl::Status CheckFeatures(const CacheFormat& format) const;
+  // That queries before they are rotated are what meets the keys of the group.
+  absl::Status CheckQueries(const CacheGroupSpec& group) const;
   // Whether cache and backend can run the codecs at all.
   absl::Status CheckCacheRuns();
 };

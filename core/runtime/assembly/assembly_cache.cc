@@ -73,6 +73,7 @@ absl::StatusOr<CachePlan> Assembly::PlanGroup(const CacheGroupSpec& group) const
   const CacheFormat format = {plan.layout, spec.codec_k,  spec.codec_v,
                               plan.holes,  plan.attended, plan.slots > 0};
   NG_RETURN_IF_ERROR(CheckFeatures(format));
+  if (plan.queries) NG_RETURN_IF_ERROR(CheckQueries(group));
   std::set<int> asked;  // the same of several layers once
   for (const AttentionSpec& wanted : ReadersOf(group)) {
     if (asked.insert(wanted.layer).second) {
@@ -80,6 +81,28 @@ absl::StatusOr<CachePlan> Assembly::PlanGroup(const CacheGroupSpec& group) const
     }
   }
   return plan;
+}
+
+absl::Status Assembly::CheckQueries(const CacheGroupSpec& group) const {
+  const std::vector<int> layers = model.spec.LayersWith(Operation::kAttention);
+  for (size_t i = 0; i < layers.size(); ++i) {
+    if (!std::ranges::binary_search(group.layers, cache_layers[i])) continue;
+    const auto layer = static_cast<size_t>(layers[i]);
+    const SelfAttentionSpec& attention =
+        model.spec.AttentionOf(*model.spec.Find(layer, Operation::kAttention));
+    const char* why = nullptr;
+    if (attention.latent.is_there()) why = "which meet latents in place of keys";
+    const bool normed = attention.qk_norm.is_there();
+    if (normed && attention.qk_norm_kind == QkNormKind::kHeadsAfterRope)
+      why = "which are normed behind that";
+    if (why == nullptr) continue;
+    return PluginError(absl::StrCat(selection.cache.Describe(),
+                                    ": its policy goes by the queries as they are before they are "
+                                    "rotated, and layer ",
+                                    layer, " of the model has queries ", why,
+                                    "; policies that go by keys or by attention run"));
+  }
+  return absl::OkStatus();
 }
 
 std::vector<AttentionSpec> Assembly::ReadersOf(const CacheGroupSpec& group) const {
@@ -134,6 +157,7 @@ std::vector<CacheGroupSpec> Assembly::GroupsOf(const RunCacheSpec& all) const {
     const AttentionSpec& attention = attention_specs[i];
     CacheSpec spec = all;
     spec.n_kv_heads = attention.n_kv_heads;
+    spec.n_heads = attention.n_heads;
     spec.head_dim = attention.head_dim;
     if (attention.v_head_dim != attention.head_dim) spec.v_head_dim = attention.v_head_dim;
     spec.v_in_k = attention.v_in_k;
@@ -143,6 +167,8 @@ std::vector<CacheGroupSpec> Assembly::GroupsOf(const RunCacheSpec& all) const {
         groups, [&](const CacheGroupSpec& other) { return HoldTheSame(other.spec, spec); });
     if (group == groups.end()) group = groups.insert(groups.end(), {{}, spec});
     group->layers.push_back(layer++);
+    group->spec.n_run_layers = *std::ranges::max_element(cache_layers) + 1;
+    group->spec.n_heads = std::max(group->spec.n_heads, spec.n_heads);
     group->spec.n_layers = static_cast<int>(group->layers.size());
   }
   return groups;

@@ -155,9 +155,11 @@ absl::Status Assembly::CheckRanks(bool can_be_ranks) const {
   }
   if (split.ranks == 1) return absl::OkStatus();
   NG_ASSIGN_OR_RETURN(const RunCachePlan cache, PlanCacheFor(SmallestCache()));
-  if (cache.stores.attended) {
-    return PluginError(absl::StrCat(ranks, selection.cache.Describe(),
-                                    " goes by what all heads attended, and a rank has some"));
+  if (cache.stores.attended || cache.stores.queries) {
+    return PluginError(
+        absl::StrCat(ranks, selection.cache.Describe(), " goes by ",
+                     cache.stores.attended ? "what all heads attended" : "the queries of all heads",
+                     ", and a rank has some"));
   }
   for (size_t i = 0; i < model.spec.layers.size(); ++i) {
     for (size_t b = 0; b < model.spec.layers[i].size(); ++b) {

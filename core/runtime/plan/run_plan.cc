@@ -114,6 +114,15 @@ int64_t MassBytes(const RunPlan& plan, const ModelSpec& model, int64_t n_rows) {
   return SaturatingMul(SaturatingMul(n_rows, n_slots), most_kv_heads * int64_t{sizeof(float)});
 }
 
+// The queries of a step of so many rows, as they are before they are rotated.
+int64_t QueryBytes(const ModelSpec& model, int64_t n_rows) {
+  int64_t widest = 0;
+  for (const SelfAttentionSpec& attention : model.attentions) {
+    if (attention.rope >= 0) widest = std::max(widest, attention.q_width());
+  }
+  return SaturatingMul(n_rows, widest * int64_t{sizeof(float)});
+}
+
 }  // namespace
 
 int64_t RunPlan::needed_bytes() const {
@@ -261,6 +270,9 @@ absl::StatusOr<RunPlan> PlanWith(const Assembly& assembly, const RunNeeds& needs
   if (plan.cache.attended) {
     plan.activation_bytes =
         SaturatingAdd(plan.activation_bytes, MassBytes(plan, model, extent.n_rows));
+  }
+  if (plan.cache.queries) {
+    plan.activation_bytes = SaturatingAdd(plan.activation_bytes, QueryBytes(model, extent.n_rows));
   }
   // A step that is too large already is not worth cutting into items.
   if (plan.needed_bytes() <= available) {

@@ -341,6 +341,7 @@ constexpr Seeded kPolicyFaults[] = {
     {"create_returns_nothing", "needs"},
     {"needs_what_there_is_not", "needs"},
     {"looks_at_fewer_than_no_queries", "needs"},
+    {"begins_before_all_queries", "needs"},
     {"score_throws", "scores"},
     {"score_refuses", "scores"},
     {"leaves_one_unwritten", "scores"},

@@ -44,7 +44,8 @@ CacheSpec SmallSpec() {
 class Misbehaving : public ScatteredStore,
                     public PrefixSharing,
                     public Statistics,
-                    public AttendedMass {
+                    public AttendedMass,
+                    public PlainQueries {
  public:
   Misbehaving(const CacheSpec& spec, std::string wrong, std::string how = "throws")
       : ScatteredStore(spec), wrong_(std::move(wrong)), how_(std::move(how)) {}
@@ -54,13 +55,15 @@ class Misbehaving : public ScatteredStore,
     CachePlan plan = ScatteredStore::plan();
     plan.share_tokens = 16;
     plan.attended = true;
+    plan.queries = true;
     if (Does("plan", "differs")) ++plan.bytes;
     return plan;
   }
   void* Capability(std::string_view name) override {
     Throw("Capability");
     if (Does("Capability", "is missing")) return nullptr;
-    return OfferCapability<PrefixSharing, Snapshots, Statistics, AttendedMass>(this, name);
+    return OfferCapability<PrefixSharing, Snapshots, Statistics, AttendedMass, PlainQueries>(this,
+                                                                                             name);
   }
   absl::StatusOr<SequenceId> Open(int64_t capacity) override {
     Throw("Open");
@@ -161,9 +164,14 @@ class Misbehaving : public ScatteredStore,
     Throw("MassTokens");
     return Does("MassTokens", "wants too many") ? rows.n_tokens + 1 : rows.n_tokens;
   }
-  absl::Status Attended(int /*layer*/, const SequenceRows& /*rows*/,
-                        const TensorView<const float, 3>& /*mass*/) override {
+  absl::Status Attended(int, const SequenceRows&, const TensorView<const float, 3>&) override {
     Throw("Attended");
+    return absl::OkStatus();
+  }
+  void SetRotation(int, const Rotation&, double) override { Throw("SetRotation"); }
+  absl::Status Queries(int, std::span<const SequenceRows>,
+                       const TensorView<const float, 3>&) override {
+    Throw("Queries");
     return absl::OkStatus();
   }
 
@@ -216,6 +224,10 @@ absl::Status UseAll(GuardedCache& cache) try {
   last.mass_tokens = CapabilityOf<AttendedMass>(cache)->MassTokens(last);
   NG_RETURN_IF_ERROR(
       CapabilityOf<AttendedMass>(cache)->Attended(1, last, {mass.data(), {1, 2, 18}}));
+  auto* const queries = CapabilityOf<PlainQueries>(cache);
+  queries->SetRotation(1, {}, 1.0);
+  NG_RETURN_IF_ERROR(cache.fault());
+  NG_RETURN_IF_ERROR(queries->Queries(1, {&last, 1}, {mass.data(), {1, 2, 3}}));
   NG_RETURN_IF_ERROR(cache.Truncate(a, 17));
   NG_ASSIGN_OR_RETURN(const SequenceId b, cache.Fork(a, 40));
   NG_RETURN_IF_ERROR(Feed(cache, b, 1, 2.0F));
@@ -256,9 +268,10 @@ TEST(GuardedCache, LetsASoundStoreThrough) {
 
 TEST(GuardedCache, NamesThePluginThatThrowsWhereverItDoes) {
   for (const bool check : {false, true}) {
-    for (const char* call : {"plan", "Capability", "Open", "OpenFor", "Close", "Length", "Capacity",
-                             "Truncate", "Fork", "Append", "Commit", "View", "CopyRow",
-                             "ExportLayer", "ImportLayer", "Values", "MassTokens", "Attended"}) {
+    for (const char* call : {"plan",   "Capability", "Open",     "OpenFor",     "Close",
+                             "Length", "Capacity",   "Truncate", "Fork",        "Append",
+                             "Commit", "View",       "CopyRow",  "ExportLayer", "ImportLayer",
+                             "Values", "MassTokens", "Attended", "SetRotation", "Queries"}) {
       EXPECT_EQ(UseAll(call, "throws", check),
                 PluginError(std::string(kName) + " threw: thrown by " + call));
     }

@@ -20,7 +20,7 @@ import tempfile
 import torch
 import transformers
 from kvpress import (ExpectedAttentionPress, KeyDiffPress, KnormPress, LagKVPress,
-                     ObservedAttentionPress, SnapKVPress, StreamingLLMPress, TOVAPress)
+                     ObservedAttentionPress, PyramidKVPress, SnapKVPress, StreamingLLMPress, TOVAPress)
 
 HERE = pathlib.Path(__file__).resolve().parent
 RATIOS = (0.25, 0.5, 0.75)  # that leave
@@ -49,6 +49,11 @@ POLICIES = {
                NOTHING_ASIDE + [f"--policy.snapkv.queries={WINDOW}"]),
     "expected_attention": (lambda ratio: ExpectedAttentionPress(compression_ratio=ratio),
                            NOTHING_ASIDE),
+    # The policy is what stands before the blank.
+    "snapkv in a pyramid": (
+        lambda ratio: PyramidKVPress(compression_ratio=ratio, window_size=WINDOW, beta=4),
+        ["--cache.budget.sinks=0", f"--cache.budget.recent={WINDOW}", "--cache.budget.layers=pyramid",
+         "--cache.budget.beta=4", f"--policy.snapkv.queries={WINDOW}"]),
 }
 
 
@@ -106,7 +111,7 @@ def kept_by_ng(options, folder, policy, ratio, prompts, work):
     kept = work / "kept.jsonl"
     command = [options.ng, "-m", str(folder), "--prompts", str(lines), "--kept", str(kept), "-n",
                "1", "--output", "jsonl", "--cache.name=budget", "--cache.budget.when=prompt",
-               f"--cache.budget.ratio={1 - ratio!r}", f"--cache.budget.policy={policy}",
+               f"--cache.budget.ratio={1 - ratio!r}", f"--cache.budget.policy={policy.split()[0]}",
                "--run.stop_ids=", *POLICIES[policy][1]]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode != 0:
@@ -159,7 +164,7 @@ def main():
     listed = subprocess.run([options.ng, "--list-plugins"], capture_output=True, text=True,
                             check=True).stdout
     policies = options.policies.split(",") if options.policies else [
-        policy for policy in POLICIES if f"policy {policy} " in listed]
+        policy for policy in POLICIES if f"policy {policy.split()[0]} " in listed]
     print("| policy | model | sets | equal | equal but for ties | |\n|---|---|---|---|---|---|")
     worst = 1.0
     with tempfile.TemporaryDirectory() as work:

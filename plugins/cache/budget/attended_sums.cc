@@ -168,11 +168,9 @@ void AttendedSums::Keep(int layer, int kv_head, SequenceId sequence,
   }
 }
 
-void AttendedSums::Left(SequenceId sequence, int64_t n_slots) {
-  for (int layer = 0; layer < shape_.n_layers; ++layer) {
-    Layer& state = At(sequence, layer);
-    state.valid[state.now] = n_slots;
-  }
+void AttendedSums::Left(int layer, SequenceId sequence, int64_t n_slots) {
+  Layer& state = At(sequence, layer);
+  state.valid[state.now] = n_slots;
 }
 
 void AttendedSums::Forget(SequenceId sequence) {

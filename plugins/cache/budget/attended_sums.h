@@ -57,7 +57,7 @@ class AttendedSums {
   void Settle(const SequenceRows& rows);
   void Keep(int layer, int kv_head, SequenceId sequence,
             std::span<const int32_t> kept);  // [worker]
-  void Left(SequenceId sequence, int64_t n_slots);
+  void Left(int layer, SequenceId sequence, int64_t n_slots);
 
   // Where every = 0: the context of a sequence ends at `length`; 0: it is not known yet.
   void SetMark(SequenceId sequence, int64_t length);

@@ -1,6 +1,7 @@
 #include "plugins/cache/budget/budget_options.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 #include <limits>
 
@@ -37,10 +38,32 @@ int64_t BudgetOptions::Kept(int64_t length) const {
   return std::min(length, ratio ? std::max({share, sinks + recent, int64_t{1}}) : tokens);
 }
 
-int64_t BudgetOptions::Slots(const CacheSpec& spec) const {
+// PyramidKV (Cai et al. 2024) as kvpress has it: from the first layer to the last the budgets fall
+// by equal steps, to 1 / beta of the average, but no layer keeps more than there is beside what
+// stays in any case. Where that leaves the last layer less than that, they are even. Where tokens
+// leave again and again a layer's budget is the same each time, so it does not look at the length.
+int64_t BudgetOptions::KeptIn(int64_t length, int layer, int n_layers) const {
+  if (beta == 0 || (at_mark && Kept(length) >= length)) return Kept(length);
+  const auto all = static_cast<double>(length);
+  const auto least = static_cast<double>(sinks + recent);
+  const double mean = ratio ? *ratio * all : static_cast<double>(tokens);
+  double last = mean / static_cast<double>(beta);
+  double first = 2.0 * mean - last;
+  if (at_mark && first >= all - least) {
+    first = all - least;
+    last = 2.0 * mean - first;
+  }
+  const bool falls = n_layers > 1 && first >= last && last >= least && (!at_mark || first <= all);
+  const double kept =
+      std::nearbyint(falls ? first - layer * (first - last) / (n_layers - 1) : mean);
+  return std::min(length, std::max({static_cast<int64_t>(kept), sinks + recent, int64_t{1}}));
+}
+
+int64_t BudgetOptions::Slots(const CacheSpec& spec, int layer, int n_layers) const {
   if (at_mark) return spec.max_tokens;
-  return every >= spec.max_tokens || tokens >= spec.max_tokens - every ? spec.max_tokens
-                                                                       : tokens + every;
+  const int64_t kept = KeptIn(spec.max_tokens, layer, n_layers);
+  return every >= spec.max_tokens || kept >= spec.max_tokens - every ? spec.max_tokens
+                                                                     : kept + every;
 }
 
 absl::StatusOr<BudgetOptions> ReadBudgetOptions(const OptionValues& options) {
@@ -53,6 +76,7 @@ absl::StatusOr<BudgetOptions> ReadBudgetOptions(const OptionValues& options) {
   budget.every = options.Int("every");
   budget.per_head = options.Text("per") == "head";
   budget.at_mark = options.Text("when") == "prompt";
+  if (options.Text("layers") == "pyramid") budget.beta = options.Int("beta");
   if (options.Real("ratio") > 0.0) {
     budget.ratio = options.Real("ratio");
     // No sequence has more of them.

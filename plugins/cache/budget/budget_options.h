@@ -29,7 +29,12 @@ inline constexpr OptionSpec kBudgetOptions[] = {
     IntOption("every", 128, {.min = 1}, "tokens leave at multiples of so many positions"),
     ChoiceOption("per", "head", "head|layer",
                  "head: each kv head keeps tokens of its own; layer: all heads of a layer keep the "
-                 "same ones, by the mean of their scores")};
+                 "same ones, by the mean of their scores"),
+    ChoiceOption("layers", "even", "even|pyramid",
+                 "even: as many tokens stay in every layer; pyramid: as many on the average, more "
+                 "in the first layers and fewer in the last ones"),
+    IntOption("beta", 20, {.min = 1, .max = 1 << 20},
+              "with layers = pyramid: the last layer keeps this part of the average")};
 
 struct BudgetOptions {
   std::string policy = {};
@@ -40,11 +45,14 @@ struct BudgetOptions {
   bool per_head = true;
   bool at_mark = false;              // when = prompt
   std::optional<double> ratio = {};  // in place of tokens
+  int64_t beta = 0;                  // layers = pyramid; 0: even
 
-  // How many stay of `length` tokens when some may leave.
+  // How many stay of `length` tokens when some may leave, on the average of all layers.
   int64_t Kept(int64_t length) const;
-  // The most tokens that are held of a sequence.
-  int64_t Slots(const CacheSpec& spec) const;
+  // In one of so many layers.
+  int64_t KeptIn(int64_t length, int layer, int n_layers) const;
+  // The most tokens that are held of a sequence in one of so many layers.
+  int64_t Slots(const CacheSpec& spec, int layer, int n_layers) const;
 };
 
 // Errors: UsageError for what does not go together.

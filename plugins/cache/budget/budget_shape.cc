@@ -14,6 +14,16 @@ constexpr int64_t kAlignment = 64;
 // Layers that are scored at the same time: as many threads have work.
 constexpr int64_t kLanes = 8;
 
+// What policies are given beside positions.
+constexpr std::string_view kGiven[] = {kNeedKeys, kNeedValues, kNeedAttended, kNeedQueryStatistics,
+                                       kNeedRotation};
+// Rows of queries that are held one by one, so that sums are not copied for every token.
+constexpr int64_t kLogRows = 16;
+
+bool Needs(const Policy& policy, std::string_view need) {
+  return std::ranges::count(policy.needs(), need) != 0;
+}
+
 // Lays parts out one behind the other.
 class Layout {
  public:
@@ -39,22 +49,53 @@ class Layout {
 
 absl::Status CheckNeeds(const Policy& policy, const std::string& name) {
   for (const std::string_view need : policy.needs()) {
-    if (need == kNeedKeys || need == kNeedValues || need == kNeedAttended) continue;
+    if (std::ranges::count(kGiven, need) != 0) continue;
+    std::string given;
+    for (const std::string_view one : kGiven) given += ", " + std::string(one);
     return PluginError("policy '" + name + "' needs '" + std::string(need) +
-                       "', which this cache does not give; it gives positions, " +
-                       std::string(kNeedKeys) + ", " + std::string(kNeedValues) + ", " +
-                       std::string(kNeedAttended));
+                       "', which this cache does not give; it gives positions" + given);
   }
+  return absl::OkStatus();
+}
+
+// The keys and values of all layers, one layer behind the other.
+absl::Status LayOutLayers(const CacheSpec& spec, const BudgetOptions& options, BudgetShape* shape) {
+  const int n_run_layers = spec.n_run_layers == 0 ? spec.n_layers : spec.n_run_layers;
+  CacheSpec held = spec;
+  held.window = 0;
+  Layout layout(0);
+  for (int layer = 0; layer < spec.n_layers; ++layer) {
+    const int number = spec.layers.empty() ? layer : spec.layers[static_cast<size_t>(layer)];
+    held.max_tokens = std::max<int64_t>(1, options.Slots(spec, number, n_run_layers));
+    shape->slots = std::max(shape->slots, held.max_tokens);
+    // By the length of a context some shorter one may have the largest; none is above twice the
+    // mean.
+    const int64_t kept = options.at_mark && options.beta > 0
+                             ? std::min(spec.max_tokens, 2 * options.Kept(spec.max_tokens) + 2)
+                             : options.KeptIn(spec.max_tokens, number, n_run_layers);
+    shape->kept = std::max({int64_t{1}, shape->kept, kept});
+    held.n_layers = 1;
+    NG_ASSIGN_OR_RETURN(const PageShape one, MakePageShape(held));
+    BudgetShape::Layer& made = shape->layers.emplace_back();
+    made = {one.k, one.v, one.page_tokens};
+    const int64_t begin = layout.Add(one.layer_bytes, {1});
+    made.k.offset += begin;
+    made.v.offset += begin;
+  }
+  held.n_layers = spec.n_layers;
+  held.max_tokens = shape->slots;
+  NG_ASSIGN_OR_RETURN(shape->pages, MakePageShape(held));
+  shape->pages.page_bytes = layout.end();
   return absl::OkStatus();
 }
 
 // Lays out what is known of the attention that tokens got.
 absl::StatusOr<AttendedShape> ShapeOfAttended(const CacheSpec& spec, const BudgetOptions& options,
-                                              const Policy& policy, Layout& layout) {
+                                              const Policy& policy, int64_t slots, Layout& layout) {
   AttendedShape shape{.max_sequences = spec.max_sequences,
                       .n_layers = spec.n_layers,
                       .n_kv_heads = spec.n_kv_heads,
-                      .slots = std::max<int64_t>(1, options.Slots(spec)),
+                      .slots = slots,
                       .drafts = spec.draft_tokens,
                       .queries = policy.attended_queries(),
                       .every = options.at_mark ? 0 : options.every};
@@ -69,6 +110,28 @@ absl::StatusOr<AttendedShape> ShapeOfAttended(const CacheSpec& spec, const Budge
   return shape;
 }
 
+// Lays out what is known of the queries.
+absl::StatusOr<QueryShape> ShapeOfQueries(const CacheSpec& spec, const BudgetOptions& options,
+                                          const Policy& policy, Layout& layout) {
+  QueryShape shape{.max_sequences = spec.max_sequences,
+                   .n_layers = spec.n_layers,
+                   .n_heads = spec.n_heads,
+                   .n_kv_heads = spec.n_kv_heads,
+                   .head_dim = spec.head_dim,
+                   .first = policy.first_query(),
+                   .at_mark = options.at_mark,
+                   .log_rows = std::max(kLogRows, spec.draft_tokens)};
+  if (spec.n_heads < spec.n_kv_heads) {
+    return PluginError("policy '" + options.policy + "' goes by queries: the cache is told of " +
+                       std::to_string(spec.n_heads) + " heads of them, must be at least its " +
+                       std::to_string(spec.n_kv_heads) + " kv heads");
+  }
+  shape.data = layout.Add(8, {spec.max_sequences, spec.n_layers, 2, shape.n_heads, shape.sums()});
+  shape.log = layout.Add(
+      4, {spec.max_sequences, spec.n_layers, shape.log_rows, shape.n_heads, shape.head_dim});
+  return shape;
+}
+
 }  // namespace
 
 absl::StatusOr<BudgetShape> ShapeOfBudget(const CacheSpec& spec, const BudgetOptions& options,
@@ -79,21 +142,16 @@ absl::StatusOr<BudgetShape> ShapeOfBudget(const CacheSpec& spec, const BudgetOpt
                       " tokens: a cache with a budget takes at most 2147483647");
   }
   BudgetShape shape;
-  shape.slots = std::max<int64_t>(1, options.Slots(spec));
-  shape.kept = std::max<int64_t>(1, options.Kept(spec.max_tokens));
-  CacheSpec held = spec;
-  held.max_tokens = shape.slots;
-  held.window = 0;
-  NG_ASSIGN_OR_RETURN(shape.pages, MakePageShape(held));
+  NG_RETURN_IF_ERROR(LayOutLayers(spec, options, &shape));
   if (shape.pages.plan.layout != kLayoutTiles16) {
     return PluginError("tokens leave, so there are no bounds of keys (layout " +
                        std::string(shape.pages.plan.layout) +
                        "), by which the attention backend reads; contiguous and paged have them");
   }
-  const auto needs = policy.needs();
-  shape.has_keys = std::ranges::count(needs, kNeedKeys) != 0;
-  shape.has_values = std::ranges::count(needs, kNeedValues) != 0;
-  Layout layout(shape.pages.plan.bytes);
+  shape.has_keys = Needs(policy, kNeedKeys);
+  shape.has_values = Needs(policy, kNeedValues);
+  Layout layout(0);
+  layout.Add(shape.pages.page_bytes, {spec.max_sequences});
   for (int64_t* const part : {&shape.positions, &shape.chosen}) {
     *part = layout.Add(4, {spec.max_sequences, spec.n_layers, spec.n_kv_heads, shape.kept});
   }
@@ -104,10 +162,17 @@ absl::StatusOr<BudgetShape> ShapeOfBudget(const CacheSpec& spec, const BudgetOpt
   shape.scores = layout.Add(4, {shape.lanes, spec.n_kv_heads, shape.slots});
   if (shape.has_keys) shape.keys = layout.Add(4, {shape.lanes, shape.slots, spec.head_dim});
   if (shape.has_values) shape.values = layout.Add(4, {shape.lanes, shape.slots, spec.value_dim()});
-  shape.has_attended = std::ranges::count(needs, kNeedAttended) != 0;
+  shape.has_attended = Needs(policy, kNeedAttended);
   if (shape.has_attended) {
-    NG_ASSIGN_OR_RETURN(shape.attended, ShapeOfAttended(spec, options, policy, layout));
+    NG_ASSIGN_OR_RETURN(shape.attended,
+                        ShapeOfAttended(spec, options, policy, shape.slots, layout));
     shape.masses = layout.Add(4, {shape.lanes, shape.slots});
+  }
+  shape.has_queries = Needs(policy, kNeedQueryStatistics) || Needs(policy, kNeedRotation);
+  if (shape.has_queries) {
+    NG_ASSIGN_OR_RETURN(shape.queries, ShapeOfQueries(spec, options, policy, layout));
+    const int64_t n = QuerySums::StatisticsSize(spec.n_heads / spec.n_kv_heads, spec.head_dim);
+    shape.statistics = layout.Add(8, {shape.lanes, n});
   }
   if (layout.overflowed()) {
     return LimitError("a cache of " + std::to_string(spec.max_sequences) + " sequences of " +
@@ -120,6 +185,7 @@ absl::StatusOr<BudgetShape> ShapeOfBudget(const CacheSpec& spec, const BudgetOpt
   plan.mark = options.at_mark;
   plan.slots = shape.slots;
   plan.attended = shape.has_attended;
+  plan.queries = shape.has_queries;
   return shape;
 }
 

@@ -25,7 +25,10 @@ absl::StatusOr<Made> MakeParts(const PluginContext& context, const CacheSpec& sp
   Made made;
   NG_ASSIGN_OR_RETURN(made.options, ReadBudgetOptions(context.options));
   // No sequence has more, so nothing leaves.
-  made.options.tokens = std::min(made.options.tokens, std::max<int64_t>(1, spec.max_tokens));
+  if (!made.options.ratio && made.options.tokens >= spec.max_tokens) {
+    made.options.tokens = std::max<int64_t>(1, spec.max_tokens);
+    made.options.beta = 0;
+  }
   if (context.host == nullptr) return PluginError("nobody makes the policy: there is no host");
   NG_ASSIGN_OR_RETURN(made.policy, context.host->CreatePolicy(made.options.policy, {}));
   NG_ASSIGN_OR_RETURN(made.shape, ShapeOfBudget(spec, made.options, *made.policy));
@@ -70,15 +73,22 @@ BudgetStore::BudgetStore(const PluginContext& context, const CacheSpec& spec,
       head_dim_(spec.head_dim),
       value_dim_(spec.value_dim()),
       layers_(LayersOf(spec)),
+      n_run_layers_(spec.n_run_layers == 0 ? spec.n_layers : spec.n_run_layers),
       memory_(std::move(memory)),
       policy_(std::move(policy)),
       slots_(static_cast<size_t>(spec.max_sequences)),
+      held_(static_cast<size_t>(int64_t{spec.max_sequences} * spec.n_layers)),
       chosen_(static_cast<size_t>(shape.lanes)) {
   for (int64_t i = 0; i < spec.max_sequences; ++i) {
     pages_.push_back(memory_.get() + i * shape_.pages.page_bytes);
   }
-  if (!shape_.has_attended) return;
-  attended_ = std::make_unique<AttendedSums>(shape_.attended, executor_, memory_.get());
+  if (shape_.has_attended) {
+    attended_ = std::make_unique<AttendedSums>(shape_.attended, executor_, memory_.get());
+  }
+  if (shape_.has_queries) {
+    queries_ = std::make_unique<QuerySums>(shape_.queries, executor_, context.isa, memory_.get());
+    rotations_.resize(static_cast<size_t>(spec.n_layers));
+  }
 }
 
 absl::StatusOr<SequenceId> BudgetStore::Open(int64_t capacity) {
@@ -90,10 +100,11 @@ absl::StatusOr<SequenceId> BudgetStore::Open(int64_t capacity) {
   }
   *slot = {.open = true, .capacity = capacity};
   const auto sequence = static_cast<SequenceId>(slot - slots_.begin());
-  if (attended_ != nullptr) {
-    attended_->Forget(sequence);
-    attended_->SetMark(sequence, 0);
-  }
+  for (int layer = 0; layer < n_layers_; ++layer) HeldIn(sequence, layer) = {};
+  ForSums([&](auto& sums) {
+    sums.Forget(sequence);
+    sums.SetMark(sequence, 0);
+  });
   return sequence;
 }
 
@@ -102,23 +113,40 @@ void BudgetStore::Close(SequenceId sequence) { At(sequence).open = false; }
 absl::Status BudgetStore::Truncate(SequenceId sequence, int64_t length) {
   NG_RETURN_IF_ERROR(CheckTruncation(sequence, length));
   Slot& slot = At(sequence);
-  if (length > 0 && slot.gone > 0 && length < slot.gone + slot.kept) {
+  if (length > 0 && length < slot.left_at) {
     return UnsupportedError("cannot truncate sequence " + std::to_string(sequence) + " to " +
-                            std::to_string(length) + " tokens: at " +
-                            std::to_string(slot.gone + slot.kept) + " others have left");
+                            std::to_string(length) + " tokens: at " + std::to_string(slot.left_at) +
+                            " others have left");
   }
   if (length == 0) {
-    slot.gone = 0;
-    if (attended_ != nullptr) attended_->Forget(sequence);
-  } else if (attended_ != nullptr) {
-    if (!attended_->CanTruncate(sequence, length)) {
+    slot.left_at = 0;
+    for (int layer = 0; layer < n_layers_; ++layer) HeldIn(sequence, layer) = {};
+    ForSums([&](auto& sums) { sums.Forget(sequence); });
+  } else {
+    bool can = true;
+    ForSums([&](const auto& sums) { can = can && sums.CanTruncate(sequence, length); });
+    if (!can) {
       return UnsupportedError("cannot truncate sequence " + std::to_string(sequence) + " to " +
                               std::to_string(length) + " tokens: policy " + options_.policy +
                               " counts what those behind gave");
     }
-    attended_->Truncate(sequence, length);
+    ForSums([&](auto& sums) { sums.Truncate(sequence, length); });
   }
   slot.length = length;
+  return absl::OkStatus();
+}
+
+void BudgetStore::SetRotation(int layer, const Rotation& rotation, double scale) {
+  LayerRotation& to = rotations_[static_cast<size_t>(layer)];
+  to.angles.assign(rotation.angles.begin(), rotation.angles.end());
+  to.rotation = rotation;
+  to.rotation.angles = to.angles;
+  to.scale = scale;
+}
+
+absl::Status BudgetStore::Queries(int layer, std::span<const SequenceRows> rows,
+                                  const TensorView<const float, 3>& q) {
+  for (const SequenceRows& entry : rows) NG_RETURN_IF_ERROR(queries_->Add(layer, entry, q));
   return absl::OkStatus();
 }
 
@@ -129,7 +157,7 @@ absl::Status BudgetStore::SetMark(SequenceId sequence, int64_t length) {
                        slot.length <= length - shape_.attended.queries;  // all queries that count
   if (slot.mark == length || (may && counted)) {
     slot.mark = length;
-    if (attended_ != nullptr) attended_->SetMark(sequence, length);
+    ForSums([&](auto& sums) { sums.SetMark(sequence, length); });
     return absl::OkStatus();
   }
   return UnsupportedError(
@@ -143,15 +171,15 @@ absl::StatusOr<SequenceId> BudgetStore::Fork(SequenceId sequence, int64_t capaci
   NG_ASSIGN_OR_RETURN(const SequenceId fork, Open(capacity));
   Slot& to = At(fork);
   to.length = At(sequence).length;
-  to.gone = At(sequence).gone;
-  to.kept = At(sequence).kept;
+  to.left_at = At(sequence).left_at;
   to.mark = At(sequence).mark;
-  if (attended_ != nullptr) {
-    attended_->SetMark(fork, to.mark);
-    attended_->Copy(sequence, fork);
-  }
-  const int64_t tiles = (to.length - to.gone + kTileTokens - 1) / kTileTokens;
+  ForSums([&](auto& sums) {
+    sums.SetMark(fork, to.mark);
+    sums.Copy(sequence, fork);
+  });
   for (int layer = 0; layer < n_layers_; ++layer) {
+    const Held& held = HeldIn(fork, layer) = HeldIn(sequence, layer);
+    const int64_t tiles = (to.length - held.gone + kTileTokens - 1) / kTileTokens;
     const KvView from_view = View(layer, sequence, to.length);
     const KvView to_view = View(layer, fork, to.length);
     for (int head = 0; head < n_kv_heads_; ++head) {
@@ -160,8 +188,8 @@ absl::StatusOr<SequenceId> BudgetStore::Fork(SequenceId sequence, int64_t capaci
         std::memcpy(const_cast<std::byte*>(to_view.Tile(*side, head, 0)),
                     from_view.Tile(*side, head, 0), static_cast<size_t>(tiles * side->tile_bytes));
       }
-      std::ranges::copy(OfHead(shape_.positions, sequence, layer, head, to.kept),
-                        OfHead(shape_.positions, fork, layer, head, to.kept).begin());
+      std::ranges::copy(OfHead(shape_.positions, sequence, layer, head, held.kept),
+                        OfHead(shape_.positions, fork, layer, head, held.kept).begin());
     }
   }
   return fork;
@@ -169,24 +197,23 @@ absl::StatusOr<SequenceId> BudgetStore::Fork(SequenceId sequence, int64_t capaci
 
 KvView BudgetStore::View(int layer, SequenceId sequence, int64_t length) const {
   assert(layer >= 0 && layer < n_layers_ && length >= 0);
-  const Slot& slot = At(sequence);
+  const Held& held = HeldIn(sequence, layer);
+  const BudgetShape::Layer& shape = shape_.layers[static_cast<size_t>(layer)];
   KvView view{.layout = kLayoutTiles16,
               .pages = {&pages_[static_cast<size_t>(sequence)], 1},
-              .page_tokens = shape_.pages.page_tokens,
+              .page_tokens = shape.page_tokens,
               .length = length,
-              .k = shape_.pages.k,
-              .v = shape_.pages.v,
+              .k = shape.k,
+              .v = shape.v,
               .store = this,
               .sequence = sequence,
               .layer = layer,
               .v_in_k = shape_.pages.plan.v_in_k};
-  view.k.offset += layer * shape_.pages.layer_bytes;
-  view.v.offset += layer * shape_.pages.layer_bytes;
-  if (slot.gone == 0) return view;
-  view.gone = slot.gone;
-  view.n_kept = slot.kept;
-  view.positions = {OfHead(shape_.positions, sequence, layer, 0, slot.kept).data(),
-                    static_cast<size_t>(n_kv_heads_ * slot.kept)};
+  if (held.gone == 0) return view;
+  view.gone = held.gone;
+  view.n_kept = held.kept;
+  view.positions = {OfHead(shape_.positions, sequence, layer, 0, held.kept).data(),
+                    static_cast<size_t>(n_kv_heads_ * held.kept)};
   return view;
 }
 
@@ -203,9 +230,18 @@ absl::Status BudgetStore::MakeRoom(const SequenceRows& rows) {
 
 bool BudgetStore::Evicts(const SequenceRows& rows) const {
   const int64_t length = rows.start_pos + rows.n_tokens;
-  const Slot& slot = At(rows.sequence);
-  const bool due = options_.at_mark ? length == slot.mark : length % options_.every == 0;
-  return rows.n_tokens > 0 && due && length - slot.gone > options_.Kept(length);
+  const int64_t mark = At(rows.sequence).mark;
+  const bool due = options_.at_mark ? length == mark : length % options_.every == 0;
+  bool any = false;
+  for (int layer = 0; layer < n_layers_ && rows.n_tokens > 0 && due; ++layer) {
+    any = any || EvictsIn(layer, rows);
+  }
+  return any;
+}
+
+bool BudgetStore::EvictsIn(int layer, const SequenceRows& rows) const {
+  const int64_t length = rows.start_pos + rows.n_tokens;
+  return length - HeldIn(rows.sequence, layer).gone > KeptIn(layer, length);
 }
 
 absl::Status BudgetStore::Commit(std::span<const SequenceRows> rows) {
@@ -218,7 +254,7 @@ absl::Status BudgetStore::Commit(std::span<const SequenceRows> rows) {
     if (Evicts(entry)) NG_RETURN_IF_ERROR(Choose(entry));
   }
   for (const SequenceRows& entry : rows) {
-    if (attended_ != nullptr) attended_->Commit(entry);
+    ForSums([&](auto& sums) { sums.Commit(entry); });
     if (Evicts(entry)) NG_RETURN_IF_ERROR(Evict(entry));
     At(entry.sequence).length += entry.n_tokens;
   }
@@ -235,8 +271,10 @@ absl::Status BudgetStore::Choose(const SequenceRows& rows) {
     for (; lane < end; ++lane) {
       absl::Status& chosen = chosen_[static_cast<size_t>(lane)];
       chosen = absl::OkStatus();
-      for (int64_t layer = lane; layer < n_layers_ && chosen.ok(); layer += shape_.lanes) {
-        chosen = ChooseInLayer(rows, View(static_cast<int>(layer), rows.sequence, length), lane);
+      for (int64_t of = lane; of < n_layers_ && chosen.ok(); of += shape_.lanes) {
+        const auto layer = static_cast<int>(of);
+        if (!EvictsIn(layer, rows)) continue;
+        chosen = ChooseInLayer(rows, View(layer, rows.sequence, length), lane);
       }
     }
   }));
@@ -247,7 +285,7 @@ absl::Status BudgetStore::Choose(const SequenceRows& rows) {
 absl::Status BudgetStore::ChooseInLayer(const SequenceRows& rows, const KvView& view,
                                         int64_t lane) {
   const auto n = static_cast<size_t>(view.n_slots());
-  const int64_t n_kept = options_.Kept(view.length);
+  const int64_t n_kept = KeptIn(view.layer, view.length);
   for (int head = 0; head < n_kv_heads_; ++head) NG_RETURN_IF_ERROR(Score(rows, view, head, lane));
   if (!options_.per_head) {
     const std::span<float> mean = ScoresOf(lane, 0);
@@ -296,19 +334,28 @@ absl::Status BudgetStore::Score(const SequenceRows& rows, const KvView& view, in
     attended_->Sum(view.layer, kv_head, rows, masses);
     tokens.attended = masses;
   }
+  if (shape_.has_queries) {
+    const int64_t size = QuerySums::StatisticsSize(shape_.queries.n_heads / n_kv_heads_, head_dim_);
+    const LayerRotation& rotation = rotations_[static_cast<size_t>(view.layer)];
+    tokens.queries =
+        queries_->Of(view.layer, kv_head, rows, Part<double>(shape_.statistics, lane, size));
+    tokens.queries.scale = rotation.scale;
+    tokens.rotation = rotation.rotation;
+  }
   return policy_->Score(tokens, ScoresOf(lane, kv_head).first(first));
 }
 
 absl::Status BudgetStore::Evict(const SequenceRows& rows) {
   const SequenceId sequence = rows.sequence;
   const int64_t length = rows.start_pos + rows.n_tokens;
-  const int64_t n_kept = options_.Kept(length);
   const int64_t n_items = int64_t{n_layers_} * n_kv_heads_;
   if (attended_ != nullptr) attended_->Settle(rows);
   NG_RETURN_IF_ERROR(ParallelFor(executor_, n_items, [&](int64_t item, int64_t end, int) {
     for (; item < end; ++item) {
       const int layer = static_cast<int>(item / n_kv_heads_);
+      if (!EvictsIn(layer, rows)) continue;
       const int head = static_cast<int>(item % n_kv_heads_);
+      const int64_t n_kept = KeptIn(layer, length);
       const KvView view = View(layer, sequence, length);
       const std::span<const int32_t> chosen = OfHead(shape_.chosen, sequence, layer, head, n_kept);
       const std::span<int32_t> positions = OfHead(shape_.positions, sequence, layer, head, n_kept);
@@ -321,12 +368,16 @@ absl::Status BudgetStore::Evict(const SequenceRows& rows) {
       if (attended_ != nullptr) attended_->Keep(layer, head, sequence, chosen);
     }
   }));
-  if (attended_ != nullptr) attended_->Left(sequence, n_kept);
-  Slot& slot = At(sequence);
-  n_gone_ += length - n_kept - slot.gone;
+  for (int layer = 0; layer < n_layers_; ++layer) {
+    if (!EvictsIn(layer, rows)) continue;
+    const int64_t n_kept = KeptIn(layer, length);
+    if (attended_ != nullptr) attended_->Left(layer, sequence, n_kept);
+    Held& held = HeldIn(sequence, layer);
+    n_gone_ += length - n_kept - held.gone;
+    held = {.gone = length - n_kept, .kept = n_kept};
+  }
   ++n_evictions_;
-  slot.gone = length - n_kept;
-  slot.kept = n_kept;
+  At(sequence).left_at = length;
   return absl::OkStatus();
 }
 
@@ -334,20 +385,24 @@ std::string BudgetStore::Report() const {
   if (n_evictions_ == 0) return {};
   char seconds[32];
   std::snprintf(seconds, sizeof(seconds), "%.3f", seconds_);
-  return "policy " + options_.policy + " let " + std::to_string(n_gone_) +
+  return "policy " + options_.policy + " let " + std::to_string(n_gone_ / n_layers_) +
          " tokens go, which took " + seconds + " s";
 }
 
 void* BudgetStore::Capability(std::string_view name) {
   if (attended_ == nullptr && name == AttendedMass::kName) return nullptr;
+  if (queries_ == nullptr && name == PlainQueries::kName) return nullptr;
   if (!options_.at_mark && name == ContextMark::kName) return nullptr;
-  return OfferCapability<Statistics, AttendedMass, ContextMark>(this, name);
+  return OfferCapability<Statistics, AttendedMass, PlainQueries, ContextMark>(this, name);
 }
 
 absl::StatusOr<std::vector<Statistic>> BudgetStore::Values() const {
+  const int64_t pages = shape_.pages.page_bytes * std::ssize(pages_);
   return std::vector<Statistic>{{"budget_tokens", shape_.kept, "tokens"},
-                                {"tokens_gone", n_gone_, "tokens"},
-                                {"evictions", n_evictions_, "times"}};
+                                {"tokens_gone", n_gone_ / n_layers_, "tokens"},
+                                {"evictions", n_evictions_, "times"},
+                                {"bytes_of_keys_and_values", pages, "bytes"},
+                                {"bytes_beside", shape_.pages.plan.bytes - pages, "bytes"}};
 }
 
 }  // namespace ng

@@ -26,6 +26,7 @@
 #include "ng/tile_store.h"
 #include "plugins/cache/budget/attended_sums.h"
 #include "plugins/cache/budget/budget_options.h"
+#include "plugins/cache/budget/query_sums.h"
 
 namespace ng {
 
@@ -37,23 +38,34 @@ absl::StatusOr<std::unique_ptr<CacheStore>> CreateBudgetStore(const PluginContex
 
 // Where everything lies in the store's memory, in bytes.
 struct BudgetShape {
-  PageShape pages;  // plan: of the whole store
-  int64_t slots = 0;
-  int64_t kept = 0;       // the most tokens that stay when others leave
-  int64_t positions = 0;  // int32 [max_sequences, n_layers, n_kv_heads, kept]
-  int64_t chosen = 0;     // int32, alike: the slots that a Commit is about to keep
+  PageShape pages;  // of the layer that holds most, but its page is of all layers; plan: of the
+                    // whole store
+  // Of each layer, with the offsets from the page's start.
+  struct Layer {
+    KvSide k;
+    KvSide v;
+    int64_t page_tokens = 0;
+  };
+  std::vector<Layer> layers;  // [n_layers]
+  int64_t slots = 0;          // of the layer that holds most
+  int64_t kept = 0;           // the most tokens that stay in a layer when others leave
+  int64_t positions = 0;      // int32 [max_sequences, n_layers, n_kv_heads, kept]
+  int64_t chosen = 0;         // int32, alike: the slots that a Commit is about to keep
   // For layers that are scored at the same time, each with a lane of its own:
   int64_t lanes = 1;
-  int64_t held = 0;    // int32 [lanes, slots], the positions in a head's slots
-  int64_t order = 0;   // int32 [lanes, slots], for KeepBest
-  int64_t scores = 0;  // float [lanes, n_kv_heads, slots]
-  int64_t keys = 0;    // float [lanes, slots, head_dim], where the policy needs them
-  int64_t values = 0;  // float [lanes, slots, value_dim], alike
-  int64_t masses = 0;  // float [lanes, slots], alike: the attention that a head's tokens got
+  int64_t held = 0;        // int32 [lanes, slots], the positions in a head's slots
+  int64_t order = 0;       // int32 [lanes, slots], for KeepBest
+  int64_t scores = 0;      // float [lanes, n_kv_heads, slots]
+  int64_t keys = 0;        // float [lanes, slots, head_dim], where the policy needs them
+  int64_t values = 0;      // float [lanes, slots, value_dim], alike
+  int64_t masses = 0;      // float [lanes, slots], alike: the attention that a head's tokens got
+  int64_t statistics = 0;  // double [lanes, QuerySums::StatisticsSize()], alike
   bool has_keys = false;
   bool has_values = false;
   bool has_attended = false;
+  bool has_queries = false;
   AttendedShape attended;  // where the policy needs it
+  QueryShape queries;      // alike
 };
 absl::StatusOr<BudgetShape> ShapeOfBudget(const CacheSpec& spec, const BudgetOptions& options,
                                           const Policy& policy);
@@ -61,6 +73,7 @@ absl::StatusOr<BudgetShape> ShapeOfBudget(const CacheSpec& spec, const BudgetOpt
 class BudgetStore final : public TileStore,
                           public Statistics,
                           public AttendedMass,
+                          public PlainQueries,
                           public ContextMark {
  public:
   // memory: [shape.pages.plan.bytes], 64-byte aligned, zero.
@@ -85,6 +98,9 @@ class BudgetStore final : public TileStore,
                         const TensorView<const float, 3>& mass) override {
     return attended_->Add(layer, rows, mass);
   }
+  void SetRotation(int layer, const Rotation& rotation, double scale) override;
+  absl::Status Queries(int layer, std::span<const SequenceRows> rows,
+                       const TensorView<const float, 3>& q) override;
   absl::Status SetMark(SequenceId sequence, int64_t length) override;
   int64_t Mark(SequenceId sequence) const override { return At(sequence).mark; }
 
@@ -93,14 +109,36 @@ class BudgetStore final : public TileStore,
     bool open = false;
     int64_t length = 0;
     int64_t capacity = 0;
+    int64_t left_at = 0;  // tokens that there were when some have left the last time; 0: none has
+    int64_t mark = 0;     // 0: it has not been told
+  };
+  // Of one layer of a sequence.
+  struct Held {
     int64_t gone = 0;  // tokens that have left
     int64_t kept = 0;  // tokens that were left then
-    int64_t mark = 0;  // 0: it has not been told
   };
 
+  // How a layer rotates queries and keys.
+  struct LayerRotation {
+    std::vector<double> angles;
+    Rotation rotation;  // of these angles
+    double scale = 0.0;
+  };
+
+  // Calls it with attended_ and with queries_, those that there are.
+  template <class Call>
+  void ForSums(Call call) const {
+    if (attended_ != nullptr) call(*attended_);
+    if (queries_ != nullptr) call(*queries_);
+  }
   absl::Status MakeRoom(const SequenceRows& rows) override;
-  // Whether tokens leave behind these rows.
+  // Whether tokens leave behind these rows, and in which layer.
   bool Evicts(const SequenceRows& rows) const;
+  bool EvictsIn(int layer, const SequenceRows& rows) const;
+  // Tokens that stay in a layer then, of all that there have been.
+  int64_t KeptIn(int layer, int64_t length) const {
+    return options_.KeptIn(length, layers_[static_cast<size_t>(layer)], n_run_layers_);
+  }
   // Chooses what a sequence keeps, in all layers; nothing has changed yet.
   absl::Status Choose(const SequenceRows& rows);
   // The same in one layer. [worker]
@@ -125,6 +163,12 @@ class BudgetStore final : public TileStore,
         (int64_t{sequence} * n_layers_ + layer) * n_kv_heads_ * shape_.kept + kv_head * n;
     return {reinterpret_cast<int32_t*>(memory_.get() + offset) + at, static_cast<size_t>(n)};
   }
+  Held& HeldIn(SequenceId sequence, int layer) {
+    return held_[static_cast<size_t>(int64_t{sequence} * n_layers_ + layer)];
+  }
+  const Held& HeldIn(SequenceId sequence, int layer) const {
+    return held_[static_cast<size_t>(int64_t{sequence} * n_layers_ + layer)];
+  }
   Slot& At(SequenceId sequence) { return slots_[static_cast<size_t>(sequence)]; }
   const Slot& At(SequenceId sequence) const { return slots_[static_cast<size_t>(sequence)]; }
 
@@ -134,14 +178,18 @@ class BudgetStore final : public TileStore,
   const int head_dim_;
   const int value_dim_;
   const std::vector<int> layers_;  // [n_layers], as the run numbers them
+  const int n_run_layers_;
   const std::shared_ptr<std::byte> memory_;
   const std::unique_ptr<Policy> policy_;
   std::unique_ptr<AttendedSums> attended_;  // null: the policy does not need it
+  std::unique_ptr<QuerySums> queries_;      // alike
+  std::vector<LayerRotation> rotations_;    // [n_layers]
   std::vector<const std::byte*> pages_;     // [max_sequences]
   std::vector<Slot> slots_;                 // [max_sequences]
+  std::vector<Held> held_;                  // [max_sequences, n_layers]
   std::vector<absl::Status> chosen_;        // [lanes]
   int64_t n_evictions_ = 0;
-  int64_t n_gone_ = 0;
+  int64_t n_gone_ = 0;  // in all layers together
   double seconds_ = 0.0;
 };
 

@@ -8,6 +8,7 @@ import math
 
 LAG, SINKS = 8, 4
 QUERIES, KERNEL = 6, 5
+FUTURE = 20
 
 
 def number(row, dim, salt):
@@ -96,6 +97,52 @@ def snapkv_max(attended):
     return snapkv(attended, max)
 
 
+def transposed(rows):
+    return [list(column) for column in zip(*rows)]
+
+
+def times(a, b):
+    return [[sum(x * y for x, y in zip(row, column)) for column in zip(*b)] for row in a]
+
+
+def mean_rotation(width, begin, count, interleaved):
+    """The mean of the matrices that rotate to `count` positions from `begin` on."""
+    mean = [[0.0] * width for _ in range(width)]
+    for position in range(begin, begin + count):
+        for pair in range(width // 2):
+            a, b = (2 * pair, 2 * pair + 1) if interleaved else (pair, width // 2 + pair)
+            angle = position * 100.0 ** (-pair / (width // 2))
+            for i, j, x in ((a, a, math.cos(angle)), (a, b, -math.sin(angle)), (b, a, math.sin(angle)),
+                            (b, b, math.cos(angle))):
+                mean[i][j] += x / count
+    return mean
+
+
+def expected_attention(keys, values, salt, interleaved=False):
+    n, width = len(keys), len(keys[0])
+    rotation = mean_rotation(width, n, FUTURE, interleaved)
+    scores = [0.0] * n
+    for head in range(2):
+        queries = [[4.0 * x for x in row] for row in matrix(n, width, salt + 300 + head)][SINKS:]
+        mean = [sum(column) / len(queries) for column in zip(*queries)]
+        centred = [[x - m for x, m in zip(row, mean)] for row in queries]
+        covariance = [[x / len(queries) for x in row] for row in times(transposed(centred), centred)]
+        mean = times([mean], transposed(rotation))[0]
+        covariance = times(times(rotation, covariance), transposed(rotation))
+        scale = 1.0 / math.sqrt(width)
+        weights = [math.exp(scale * sum(x * m for x, m in zip(key, mean)) +
+                            scale * scale / 2 * times(times([key], covariance), transposed([key]))[0][0])
+                   for key in keys[SINKS:]]
+        for i, weight in enumerate(weights):
+            scores[SINKS + i] += weight / sum(weights) / 2
+    return [math.inf] * SINKS + [(score + 0.001) * norm(value)
+                                 for score, value in zip(scores[SINKS:], values[SINKS:])]
+
+
+def expected_attention_interleaved(keys, values, salt):
+    return expected_attention(keys, values, salt, interleaved=True)
+
+
 def kept(scores, n_kept):
     order = sorted(range(len(scores)), key=lambda i: (-scores[i], i))
     return sorted(order[:n_kept])
@@ -104,10 +151,16 @@ def kept(scores, n_kept):
 def main():
     cases = []
     by_attention = (observed, observed_mean, tova, snapkv, snapkv_max)
-    for policy in (window, knorm, keydiff, lagkv) + by_attention:
+    by_queries = (expected_attention, expected_attention_interleaved)
+    for policy in (window, knorm, keydiff, lagkv) + by_attention + by_queries:
         for n, width, value_width, salt in ((61, 8, 8, 1), (19, 16, 12, 2), (130, 6, 10, 3)):
             keys, values = matrix(n, width, salt), matrix(n, value_width, salt + 100)
-            scores = policy(attention(n, salt)) if policy in by_attention else policy(keys, values)
+            if policy in by_attention:
+                scores = policy(attention(n, salt))
+            elif policy in by_queries:
+                scores = policy(keys, values, salt)
+            else:
+                scores = policy(keys, values)
             cases.append({"policy": policy.__name__, "n": n, "head_dim": width, "value_dim": value_width,
                           "salt": salt, "kept": {str(k): kept(scores, k) for k in (1, n // 4, n // 2, 3 * n // 4)}})
     lines = ",\n".join(json.dumps(case) for case in cases)

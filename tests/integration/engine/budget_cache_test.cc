@@ -25,16 +25,26 @@ using ::testing::Not;
 constexpr int64_t kBudgetTokens = 64;  // the models' context; their windows are 6 tokens
 constexpr int32_t kBudgetVocabulary = 40;
 
-// The model, the attention backend, the cache's codec, and the policy.
+// The model, the attention backend, the cache's codec, and the policy, with "_pyramid" in a
+// pyramid.
 using BudgetCase = std::tuple<std::string, std::string, std::string, std::string>;
 
 class BudgetCache : public ::testing::TestWithParam<BudgetCase> {
  protected:
   static std::vector<std::string> Budget(int64_t tokens) {
-    return {"cache.name=budget",     absl::StrCat("cache.budget.tokens=", tokens),
-            "cache.budget.every=8",  "cache.budget.sinks=2",
-            "cache.budget.recent=4", "cache.budget.policy=" + std::get<3>(GetParam()),
-            "policy.lagkv.lag=4",    "policy.snapkv.queries=4"};
+    const std::string& policy = std::get<3>(GetParam());
+    const size_t shape = policy.find("_pyramid");
+    return {"cache.name=budget",
+            absl::StrCat("cache.budget.tokens=", tokens),
+            "cache.budget.every=8",
+            "cache.budget.sinks=2",
+            "cache.budget.recent=4",
+            "cache.budget.policy=" + policy.substr(0, shape),
+            absl::StrCat("cache.budget.layers=", shape == policy.npos ? "even" : "pyramid"),
+            "cache.budget.beta=2",
+            "policy.lagkv.lag=4",
+            "policy.snapkv.queries=4",
+            "policy.expected_attention.sinks=2"};
   }
   static std::unique_ptr<Engine> Open(const std::vector<std::string>& more,
                                       const RunNeeds& needs = {.max_tokens = kBudgetTokens,
@@ -128,7 +138,7 @@ TEST_P(BudgetCache, GivesAllLogitsUpToABoundary) {
 // What each query of a run attended to stands at the tokens' positions, whoever computes it.
 TEST_P(BudgetCache, AttentionRowsStandAtTheirPositions) {
   if (std::get<1>(GetParam()) != "flash") GTEST_SKIP() << "it is what flash is held against";
-  const GenerateRequest request{RandomTokens(40), 6, {}};
+  const GenerateRequest request{RandomTokens(46), 1, {}};
   std::vector<CapturedTensors> captured;
   for (const char* const backend : {"flash", "reference"}) {
     std::vector<std::string> options = Budget(14);
@@ -179,7 +189,8 @@ INSTANTIATE_TEST_SUITE_P(Policies, BudgetCache,
                          ::testing::Combine(::testing::Values("qwen3/tiny"),
                                             ::testing::Values("flash"), ::testing::Values("int8"),
                                             ::testing::Values("window", "random", "knorm", "lagkv",
-                                                              "observed", "tova", "snapkv")),
+                                                              "observed", "tova", "snapkv",
+                                                              "expected_attention")),
                          NameOfBudgetCase);
 INSTANTIATE_TEST_SUITE_P(Attended, BudgetCache,
                          ::testing::Combine(::testing::Values("llama/untied", "gemma3/tiny",
@@ -193,6 +204,29 @@ INSTANTIATE_TEST_SUITE_P(AttendedReference, BudgetCache,
                                             ::testing::Values("reference"),
                                             ::testing::Values("f32"),
                                             ::testing::Values("observed", "snapkv")),
+                         NameOfBudgetCase);
+
+// Layers hold other numbers of tokens.
+INSTANTIATE_TEST_SUITE_P(
+    Pyramid, BudgetCache,
+    ::testing::Combine(::testing::Values("llama/untied", "gemma3/tiny", "gemma4/inputs"),
+                       ::testing::Values("flash"), ::testing::Values("bf16"),
+                       ::testing::Values("keydiff_pyramid", "observed_pyramid")),
+    NameOfBudgetCase);
+INSTANTIATE_TEST_SUITE_P(PyramidReference, BudgetCache,
+                         ::testing::Combine(::testing::Values("gemma3/tiny"),
+                                            ::testing::Values("reference"),
+                                            ::testing::Values("f32"),
+                                            ::testing::Values("snapkv_pyramid")),
+                         NameOfBudgetCase);
+// Queries of windows, without rotation, of part of a head, of pairs side by side. In f32: rounded
+// keys of two backends differ by more than scores may.
+INSTANTIATE_TEST_SUITE_P(Queries, BudgetCache,
+                         ::testing::Combine(::testing::Values("llama/untied", "gemma3/tiny",
+                                                              "gpt_oss/tiny", "gemma4/inputs",
+                                                              "bloom/tiny", "ministral3/tiny"),
+                                            ::testing::Values("flash"), ::testing::Values("f32"),
+                                            ::testing::Values("expected_attention")),
                          NameOfBudgetCase);
 
 using test::Arguments;
@@ -229,10 +263,23 @@ TEST(BudgetRun, NamesThePoliciesThatThereAre) {
               {"policy 'snapkv' looks at the attention of the last 64 queries, must be at most "
                "cache.budget.every = 32"});
   const test::Result listed = NgRun({"--list-plugins"});
-  for (const char* policy :
-       {"keydiff", "knorm", "lagkv", "observed", "random", "snapkv", "tova", "window"}) {
+  for (const char* policy : {"expected_attention", "keydiff", "knorm", "lagkv", "observed",
+                             "random", "snapkv", "tova", "window"}) {
     EXPECT_THAT(listed.out, HasSubstr(absl::StrCat("policy ", policy, " 1.0.0  ")));
   }
+}
+
+TEST(BudgetRun, RefusesAPolicyThatGoesByQueriesWhereThereAreNone) {
+  EngineOptions options;
+  options.overrides = {"model.path=" NG_TEST_DATA "/golden/deepseek_v3/tiny", "cache.name=budget",
+                       "cache.budget.policy=expected_attention"};
+  const auto opened = Engine::Open(options);
+  EXPECT_EQ(ExitCode(opened.status()), 4);
+  EXPECT_THAT(std::string(opened.status().message()),
+              AllOf(HasSubstr("cache plugin 'budget'"),
+                    HasSubstr("its policy goes by the queries as they are before they are rotated, "
+                              "and layer 0 of the model has queries which meet latents in place "
+                              "of keys")));
 }
 
 TEST(BudgetRun, RefusesSnapshotsAndABackendThatDoesNotReadSlots) {

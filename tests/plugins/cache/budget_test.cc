@@ -17,6 +17,7 @@
 #include "plugins/attention/reference/reference_attention.h"
 #include "plugins/cache/budget/budget_store.h"
 #include "plugins/cache/contiguous/contiguous_store.h"
+#include "plugins/policy/expected_attention/expected_attention.h"
 #include "plugins/policy/keydiff/keydiff.h"
 #include "plugins/policy/knorm/knorm.h"
 #include "plugins/policy/random/random.h"
@@ -374,8 +375,22 @@ TEST_F(BudgetStoreTest, TellsHowManyHaveLeft) {
   EXPECT_EQ(CapabilityOf<Snapshots>(*store), nullptr);
 }
 
+// The options of expected_attention.
+std::vector<OptionValue> ExpectedValues() {
+  std::vector<OptionValue> values;
+  for (const OptionSpec& option : kExpectedAttentionOptions) {
+    OptionValue& value = values.emplace_back();
+    value.name = option.name;
+    value.type = option.type;
+    value.integer = 2;
+    value.boolean = true;
+  }
+  return values;
+}
+
 TEST_F(BudgetStoreTest, Conforms) {
-  for (const char* name : {"window", "random", "knorm", "keydiff", "tova", "snapkv"}) {
+  for (const char* name :
+       {"window", "random", "knorm", "keydiff", "tova", "snapkv", "expected_attention"}) {
     for (const bool per_head : {true, false}) {
       conform::CacheSubject subject;
       subject.settings.quick = true;
@@ -389,12 +404,17 @@ TEST_F(BudgetStoreTest, Conforms) {
         seed.name = "seed";
         seed.type = OptionType::kInt;
         plain.options = OptionValues({&seed, 1});
+        const std::vector<OptionValue> expected = ExpectedValues();
         std::unique_ptr<Policy> policy = std::make_unique<WindowPolicy>(plain);
         if (std::string(name) == "random") policy = std::make_unique<RandomPolicy>(plain);
         if (std::string(name) == "knorm") policy = std::make_unique<KnormPolicy>(plain);
         if (std::string(name) == "keydiff") policy = std::make_unique<KeydiffPolicy>(plain);
         if (std::string(name) == "tova") policy = std::make_unique<TovaPolicy>(plain);
         if (std::string(name) == "snapkv") policy = std::make_unique<SnapkvPolicy>(5, 3, false);
+        if (std::string(name) == "expected_attention") {
+          plain.options = OptionValues(expected);
+          policy = std::make_unique<ExpectedAttentionPolicy>(plain);
+        }
         return test::MakeBudget(context, spec, options, std::move(policy));
       };
       subject.backends = {{"reference", CreateReferenceAttention}, {"flash", CreateFlashAttention}};

@@ -3,12 +3,14 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <fstream>
 #include <limits>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <numbers>
 #include <set>
 #include <string>
 #include <vector>
@@ -16,6 +18,7 @@
 #include "absl/strings/str_cat.h"
 #include "ng/conform/policy.h"
 #include "plugins/cache/budget/keep.h"
+#include "plugins/policy/expected_attention/expected_attention.h"
 #include "plugins/policy/keydiff/keydiff.h"
 #include "plugins/policy/knorm/knorm.h"
 #include "plugins/policy/lagkv/lagkv.h"
@@ -41,8 +44,8 @@ float Number(int64_t row, int64_t dim, int64_t salt) {
 
 // The tokens of a head, with rows of that formula.
 struct Head {
-  Head(int64_t n, int64_t head_dim, int64_t value_dim, int64_t salt)
-      : keys(Rows(n, head_dim, salt)), values(Rows(n, value_dim, salt + 100)) {
+  Head(int64_t n, int64_t head_dim, int64_t value_dim, int64_t salt_in)
+      : salt(salt_in), keys(Rows(n, head_dim, salt)), values(Rows(n, value_dim, salt + 100)) {
     for (int64_t i = 0; i < n; ++i) {
       positions.push_back(static_cast<int32_t>(i));
       attended.push_back(Number(i, 0, salt + 200) + 0.5F);
@@ -60,6 +63,46 @@ struct Head {
     return rows;
   }
 
+  // Queries of two heads, of the tokens from `first` on, and a rotation of base 100.
+  void AddQueries(int64_t first, bool interleaved) {
+    const int64_t n = tokens.n_tokens();
+    const int64_t width = tokens.keys.extent[1];
+    for (int64_t head = 0; head < 2; ++head) {
+      const std::vector<float> rows = Rows(n, width, salt + 300 + head);
+      const auto at = [&](int64_t row, int64_t d) {
+        return 4.0 * double{rows[static_cast<size_t>(row * width + d)]};
+      };
+      const auto share = 1.0 / static_cast<double>(n - first);
+      const size_t begin = mean.size();
+      for (int64_t d = 0; d < width; ++d) {
+        double sum = 0.0;
+        for (int64_t row = first; row < n; ++row) sum += at(row, d);
+        mean.push_back(sum * share);
+      }
+      for (int64_t i = 0; i < width * width; ++i) {
+        double sum = 0.0;
+        for (int64_t row = first; row < n; ++row) {
+          sum += (at(row, i / width) - mean[begin + static_cast<size_t>(i / width)]) *
+                 (at(row, i % width) - mean[begin + static_cast<size_t>(i % width)]);
+        }
+        covariance.push_back(sum * share);
+      }
+    }
+    for (int64_t pair = 0; pair < width / 2; ++pair) {
+      angles.push_back(
+          std::pow(100.0, -static_cast<double>(pair) / static_cast<double>(width / 2)));
+    }
+    tokens.queries = {.n_queries = n - first,
+                      .mean = {mean.data(), {2, width}},
+                      .covariance = {covariance.data(), {2, width, width}},
+                      .scale = 1.0 / std::sqrt(static_cast<double>(width))};
+    tokens.rotation = {.angles = angles, .interleaved = interleaved};
+  }
+
+  int64_t salt = 0;
+  std::vector<double> mean;
+  std::vector<double> covariance;
+  std::vector<double> angles;
   std::vector<int32_t> positions;
   std::vector<float> keys;
   std::vector<float> values;
@@ -75,6 +118,22 @@ OptionValue IntValue(const char* name, int64_t number) {
   return value;
 }
 
+OptionValue BoolValue(const char* name, bool yes) {
+  OptionValue value;
+  value.name = name;
+  value.type = OptionType::kBool;
+  value.boolean = yes;
+  return value;
+}
+
+OptionValue RealValue(const char* name, double number) {
+  OptionValue value;
+  value.name = name;
+  value.type = OptionType::kReal;
+  value.real = number;
+  return value;
+}
+
 OptionValue TextValue(const char* name, const char* text) {
   OptionValue value;
   value.name = name;
@@ -83,13 +142,21 @@ OptionValue TextValue(const char* name, const char* text) {
   return value;
 }
 
-std::unique_ptr<Policy> Make(const std::string& name, std::vector<OptionValue> options) {
+std::unique_ptr<Policy> Make(const std::string& name, std::vector<OptionValue> options,
+                             IsaLevel isa = IsaLevel::kScalar) {
   PluginContext context;
+  context.isa = isa;
   context.options = OptionValues(options);
   if (name == "observed" || name == "observed_mean") {
     options = {TextValue("by", name == "observed" ? "sum" : "mean")};
     context.options = OptionValues(options);
     return std::make_unique<ObservedPolicy>(context);
+  }
+  if (name.starts_with("expected_attention")) {
+    options = {IntValue("future", 20), IntValue("sinks", 4), BoolValue("covariance", true),
+               BoolValue("value_norm", true), RealValue("epsilon", 0.001)};
+    context.options = OptionValues(options);
+    return std::make_unique<ExpectedAttentionPolicy>(context);
   }
   if (name == "tova") return std::make_unique<TovaPolicy>(context);
   if (name == "snapkv" || name == "snapkv_max") {
@@ -126,7 +193,8 @@ TEST(Policies, KeepWhatTheirDefinitionsKeep) {
     if (name == "lagkv") {
       options = {IntValue("lag", cases["lag"]), IntValue("sinks", cases["sinks"])};
     }
-    const Head head(c["n"], c["head_dim"], c["value_dim"], c["salt"]);
+    Head head(c["n"], c["head_dim"], c["value_dim"], c["salt"]);
+    if (name.starts_with("expected_attention")) head.AddQueries(4, name.ends_with("interleaved"));
     const std::vector<float> scores = ScoresOf(*Make(name, options), head.tokens);
     for (const auto& [n_kept, kept] : c["kept"].items()) {
       EXPECT_EQ(Kept(scores, std::stoul(n_kept)), kept.get<std::vector<int32_t>>())
@@ -134,7 +202,7 @@ TEST(Policies, KeepWhatTheirDefinitionsKeep) {
       ++n_compared;
     }
   }
-  EXPECT_EQ(n_compared, 108);
+  EXPECT_EQ(n_compared, 132);
 }
 
 TEST(Policies, RandomGoesBySeedLayerHeadAndPositionAlone) {
@@ -168,7 +236,7 @@ TEST(Policies, SayThatRowsAreNotFinite) {
 
 TEST(Policies, Conform) {
   for (const char* name : {"window", "random", "knorm", "keydiff", "lagkv", "observed",
-                           "observed_mean", "tova", "snapkv", "snapkv_max"}) {
+                           "observed_mean", "tova", "snapkv", "snapkv_max", "expected_attention"}) {
     const conform::PolicySubject subject{
         .settings = {.quick = true},
         .make = [name](const PluginContext&) -> absl::StatusOr<std::unique_ptr<Policy>> {
@@ -186,6 +254,64 @@ TEST(Policies, SayOfWhichQueriesTheyWantTheAttention) {
   EXPECT_EQ(Make("tova", {})->attended_queries(), 1);
   EXPECT_EQ(Make("snapkv", {})->attended_queries(), 6);
   EXPECT_EQ(Make("keydiff", {})->attended_queries(), 0);
+}
+
+TEST(Policies, ExpectedAttentionKeepsTheSinksWhoseQueriesDoNotCount) {
+  const auto policy = Make("expected_attention", {});
+  EXPECT_EQ(policy->first_query(), 4);
+  Head head(40, 6, 5, 9);
+  head.AddQueries(4, false);
+  const std::vector<float> scores = ScoresOf(*policy, head.tokens);
+  EXPECT_EQ(Kept(scores, 4), (std::vector<int32_t>{0, 1, 2, 3}));
+  // Nothing turns where the model has no rotation, and no query has come.
+  head.tokens.rotation = {};
+  EXPECT_NE(ScoresOf(*policy, head.tokens), scores);
+  std::ranges::fill(head.mean, 0.0);
+  std::ranges::fill(head.covariance, 0.0);
+  const std::vector<float> even = ScoresOf(*policy, head.tokens);
+  double square = 0.0;
+  for (int64_t d = 0; d < 5; ++d) square += head.values[35 + d] * head.values[35 + d];
+  EXPECT_NEAR(even[7], (1.0 / 36 + 0.001) * std::sqrt(square), 1e-6);
+}
+
+TEST(Policies, ExpectedAttentionHasTheSameBitsOnEveryLevel) {
+  for (const int64_t width : {6, 16, 40}) {
+    Head head(101, width, 7, 9);
+    head.AddQueries(4, false);
+    const std::vector<float> wanted = ScoresOf(*Make("expected_attention", {}), head.tokens);
+    for (const IsaLevel isa : SupportedIsaLevels()) {
+      EXPECT_EQ(ScoresOf(*Make("expected_attention", {}, isa), head.tokens), wanted);
+    }
+  }
+}
+
+TEST(Policies, ExpectedAttentionSaysThatQueriesAreNotFinite) {
+  const auto policy = Make("expected_attention", {});
+  Head head(40, 6, 5, 9);
+  head.AddQueries(4, false);
+  head.covariance[0] = std::numeric_limits<double>::infinity();
+  std::vector<float> scores(40);
+  const absl::Status status = policy->Score(head.tokens, scores);
+  EXPECT_EQ(ExitCode(status), 6);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("queries, keys or values are not finite"));
+}
+
+// The mean of rotations is that of rotations one by one, whatever the pairs.
+TEST(MeanRotation, IsTheMeanOfRotations) {
+  const std::vector<double> angles = {1.0, 0.1, 0.0, -0.003, 2 * std::numbers::pi + 0.2};
+  for (const bool interleaved : {false, true}) {
+    const Rotation rotation{.angles = angles, .interleaved = interleaved, .magnitude = 1.5};
+    std::vector<double> mean(11, 0.0);
+    for (int64_t position = 7; position < 107; ++position) {
+      std::vector<double> one = {1, -2, 3, 0.5, 2, -1, 4, 1, 1, -3, 9};
+      MeanRotation(rotation, position, 1).Turn(one.data());
+      for (size_t d = 0; d < mean.size(); ++d) mean[d] += one[d] / 100;
+    }
+    std::vector<double> found = {1, -2, 3, 0.5, 2, -1, 4, 1, 1, -3, 9};
+    MeanRotation(rotation, 7, 100).Turn(found.data());
+    for (size_t d = 0; d < mean.size(); ++d) EXPECT_NEAR(found[d], mean[d], 2e-6) << d;
+    EXPECT_EQ(found[10], 9);  // in no pair
+  }
 }
 
 TEST(Policies, SnapkvTakesAnOddNumberOfNeighbours) {

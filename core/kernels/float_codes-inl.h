@@ -3,8 +3,8 @@
 //
 // The products of 32 or 64 inputs (QuantGrid::summed) are summed in f32 over rising k, from 0, and
 // the sum times the span's factor is added to the output. Few rows read the codes as they lie and
-// widen them in registers. For more rows the spans of a panel are widened once, to what the kernels
-// of plain floats read: the same values in the same order, so the same bits.
+// widen them in registers. For more rows a run of some column blocks is widened once, to what the
+// kernels of plain floats read: the same values in the same order, so the same bits.
 //
 // A class Codes says what a line of 64 bytes is (codes16.h):
 // - its weights once widened (Unpacked), whose kInput and kPrepare are those of the codes too;
@@ -125,7 +125,6 @@ struct CodeSpans {
   static constexpr int64_t kChunks = kGrid.span / 16;
   static constexpr int kSummedChunks = static_cast<int>(kGrid.summed() / 16);
   static constexpr int64_t kInputBytes = kChunks * Codes::kInputBytes;
-  static constexpr int64_t kUnpackedBytes = kGrid.span / Unpacked::kStep * Unpacked::kWeightBytes;
 
   static NG_INLINE CodesOf16 At(const std::byte* span, int64_t chunk) {
     return {span + chunk * Codes::kLines * 64, span + kGrid.PlaneBytes() + chunk * 16,
@@ -202,89 +201,134 @@ void FewCodeRows(const MatmulArgs& a, int64_t row, int64_t block) {
   CodeRows<Spans, Codes, kMaxRows>(a, row, block);
 }
 
-// The sums of some inputs by widened weights; these, times factors, are added to `out`.
-// factors: [kBlocks, 16]
-template <class W, int kRows, int kBlocks>
-void AddSumsTile(const TileArgs& t, const float* factors) {
-  using V = typename W::Lanes;
-  V sums[kRows][kBlocks];
-#pragma GCC unroll 16
-  for (int r = 0; r < kRows; ++r) {
-#pragma GCC unroll 16
-    for (int c = 0; c < kBlocks; ++c) sums[r][c] = V::Set(0.0F);
-  }
-  const std::byte* x = t.x;
-  const std::byte* w = t.weights;
-  for (int64_t i = 0; i < t.k_count; i += W::kStep, x += W::kInputBytes, w += W::kWeightBytes) {
-    W::Step(0, x, t.x_stride, w, t.block_stride, sums);
-  }
-  V before[kRows][kBlocks];
-  LoadSums(t, before);
-#pragma GCC unroll 16
-  for (int c = 0; c < kBlocks; ++c) {
-    const V factor = V::Load(factors + c * 16);
-#pragma GCC unroll 16
-    for (int r = 0; r < kRows; ++r) sums[r][c] = V::MulAdd(factor, sums[r][c], before[r][c]);
-  }
-  StoreSums(t, sums);
-}
-
-template <class W, int kMaxRows, int kBlocks>
-void AddSumsRows(int64_t rows, const TileArgs& t, const float* factors) {
-  if constexpr (kMaxRows > 1) {
-    if (rows < kMaxRows) return AddSumsRows<W, kMaxRows - 1, kBlocks>(rows, t, factors);
-  }
-  AddSumsTile<W, kMaxRows, kBlocks>(t, factors);
-}
-
-// All rows of kBlocks column blocks, span by span.
-template <class Spans, class Codes, int kRows>
-struct CodePanels {
+// Some column blocks of a run of inputs, widened. It fits the first-level cache.
+template <class Spans, class Codes>
+struct WidenedRun {
   using W = typename Codes::Unpacked;
-  template <int kBlocks>
-  void Run(const MatmulArgs& a, int64_t block) const {
-    constexpr QuantGrid kGrid = Spans::kGrid;
-    constexpr int64_t kBytes = kGrid.SpanBytes();
-    alignas(64) std::byte unpacked[kBlocks * Spans::kUnpackedBytes];
-    alignas(64) float factors[kBlocks * 16];
-    const int64_t block_bytes = a.k / kGrid.span * kBytes;
-    const int64_t column = block * kBlockColumns;
-    TileArgs t;
-    t.x_stride = a.x_stride;
-    t.block_stride = Spans::kUnpackedBytes;
-    t.k_count = kGrid.summed();
-    t.out_stride = a.out_stride;
-    t.n_columns = static_cast<int>(std::min(kBlocks * kBlockColumns, a.n_columns - column));
-    const std::byte* span = a.weights + block * block_bytes;
-    for (int64_t k = 0; k < a.k; span += kBytes) {
-      for (int c = 0; c < kBlocks; ++c) {
-        Unpack(span + c * block_bytes, unpacked + c * Spans::kUnpackedBytes);
-        Spans::Factor(span + c * block_bytes).Store(factors + c * 16);
-      }
-      t.weights = unpacked;
-      for (int64_t end = k + kGrid.span; k < end; k += kGrid.summed()) {
-        t.first = k == 0;
-        t.bias = a.bias != nullptr && k + kGrid.summed() == a.k ? a.bias + column : nullptr;
-        for (int64_t row = 0; row < a.n_rows; row += kRows) {
-          t.x = a.x + row * a.x_stride + k / 16 * Codes::kInputBytes;
-          t.out = a.out + row * a.out_stride + (block - a.block_begin) * kBlockColumns;
-          AddSumsRows<W, kRows, kBlocks>(std::min(int64_t{kRows}, a.n_rows - row), t, factors);
-        }
-        t.weights += kGrid.summed() / W::kStep * W::kWeightBytes;
-      }
-    }
-  }
-  static void Unpack(const std::byte* span, std::byte* out) {
+  static constexpr int64_t kInputs = 128;
+  static constexpr int64_t kBlocks = 4;
+  static constexpr int64_t kSummed = Spans::kGrid.summed();
+  static constexpr int64_t kFactors = kInputs / kSummed * 16;  // of a block
+  static constexpr int64_t kBlockBytes = kInputs / W::kStep * W::kWeightBytes;
+
+  alignas(64) std::byte weights[kBlocks * kBlockBytes];
+  alignas(64) float factors[kBlocks * kFactors];  // [kBlocks, kInputs / kSummed, 16]
+
+  // Widens `n_inputs` of a block, the place-th here, from their first span on.
+  void Widen(int64_t place, const std::byte* span, int64_t n_inputs) {
+    constexpr int64_t kBytes = Spans::kGrid.SpanBytes();
+    constexpr int64_t kRunBytes = kInputs / Spans::kGrid.span * kBytes;
     constexpr int64_t kChunkBytes = 16 / W::kStep * W::kWeightBytes;
-    for (int64_t chunk = 0; chunk < Spans::kChunks; ++chunk) {
-      const CodesOf16 codes = Spans::At(span, chunk);
-      for (int line = 0; line < Codes::kLines; ++line) {
-        __builtin_prefetch(codes.lines + Spans::kGrid.SpanBytes() + line * 64);
+    std::byte* out = weights + place * kBlockBytes;
+    float* factor = factors + place * kFactors;
+    for (int64_t k = 0; k < n_inputs; k += Spans::kGrid.span, span += kBytes) {
+      for (int64_t at = 0; at < kBytes; at += 64) __builtin_prefetch(span + kRunBytes + at);
+      for (int64_t chunk = 0; chunk < Spans::kChunks; ++chunk, out += kChunkBytes) {
+        Codes::Unpack(Spans::At(span, chunk), out);
       }
-      Codes::Unpack(codes, out + chunk * kChunkBytes);
+      for (int64_t i = 0; i < Spans::kGrid.span; i += kSummed, factor += 16) {
+        Spans::Factor(span).Store(factor);
+      }
     }
   }
 };
+
+// A tile of widened weights. Sums of a few products, times factors, are added to `out`.
+// factors: [kBlocks], kFactors apart
+template <class Widened, int kRows, int kBlocks>
+void WidenedTile(const TileArgs& t, const float* factors) {
+  using W = typename Widened::W;
+  using V = typename W::Lanes;
+  V acc[kRows][kBlocks];
+  LoadSums(t, acc);
+  const std::byte* x = t.x;
+  const std::byte* w = t.weights;
+  for (int64_t k = 0; k < t.k_count; k += Widened::kSummed, factors += 16) {
+    V sums[kRows][kBlocks];
+#pragma GCC unroll 16
+    for (int r = 0; r < kRows; ++r) {
+#pragma GCC unroll 16
+      for (int c = 0; c < kBlocks; ++c) sums[r][c] = V::Set(0.0F);
+    }
+    for (int64_t i = 0; i < Widened::kSummed; i += W::kStep) {
+      W::Step(0, x, t.x_stride, w, t.block_stride, sums);
+      x += W::kInputBytes;
+      w += W::kWeightBytes;
+    }
+#pragma GCC unroll 16
+    for (int c = 0; c < kBlocks; ++c) {
+      const V factor = V::Load(factors + c * Widened::kFactors);
+#pragma GCC unroll 16
+      for (int r = 0; r < kRows; ++r) acc[r][c] = V::MulAdd(factor, sums[r][c], acc[r][c]);
+    }
+  }
+  StoreSums(t, acc);
+}
+
+// The tile of `rows` rows, 1 <= rows <= kMaxRows.
+template <class Widened, int kMaxRows, int kBlocks>
+void WidenedRows(int64_t rows, const TileArgs& t, const float* factors) {
+  if constexpr (kMaxRows > 1) {
+    if (rows < kMaxRows) return WidenedRows<Widened, kMaxRows - 1, kBlocks>(rows, t, factors);
+  }
+  WidenedTile<Widened, kMaxRows, kBlocks>(t, factors);
+}
+
+// All rows of kBlocks column blocks of a run.
+template <class Widened, int kRows>
+struct WidenedPanels {
+  const Widened& run;
+  int64_t k;  // the run's first input
+  int64_t k_count;
+
+  template <int kBlocks>
+  void Run(const MatmulArgs& a, int64_t block) const {
+    using W = typename Widened::W;
+    const int64_t column = block * kBlockColumns;
+    const int64_t place = block - a.block_begin;
+    const float* const factors = run.factors + place * Widened::kFactors;
+    TileArgs t;
+    t.x_stride = a.x_stride;
+    t.weights = run.weights + place * Widened::kBlockBytes;
+    t.block_stride = Widened::kBlockBytes;
+    t.k_count = k_count;
+    t.out_stride = a.out_stride;
+    t.n_columns = static_cast<int>(std::min(kBlocks * kBlockColumns, a.n_columns - column));
+    t.first = k == 0;
+    t.bias = a.bias != nullptr && k + k_count == a.k ? a.bias + column : nullptr;
+    for (int64_t row = 0; row < a.n_rows; row += kRows) {
+      t.x = a.x + row * a.x_stride + k / W::kStep * W::kInputBytes;
+      t.out = a.out + row * a.out_stride + place * kBlockColumns;
+      WidenedRows<Widened, kRows, kBlocks>(std::min(int64_t{kRows}, a.n_rows - row), t, factors);
+    }
+  }
+};
+
+// Many rows of as many blocks as are widened together. A group of rows stays in the second-level
+// cache while all panels pass by.
+template <class Level, class Spans, class Codes>
+void WidenedStrip(const MatmulArgs& strip) {
+  using Widened = WidenedRun<Spans, Codes>;
+  constexpr int64_t kGroup = 8 * Level::kRows;
+  constexpr int64_t kBytes = Spans::kGrid.SpanBytes();
+  Widened run;
+  const int64_t block_bytes = strip.k / Spans::kGrid.span * kBytes;
+  for (int64_t k = 0; k < strip.k; k += Widened::kInputs) {
+    const int64_t k_count = std::min(Widened::kInputs, strip.k - k);
+    for (int64_t block = strip.block_begin; block < strip.block_end; ++block) {
+      const std::byte* span = strip.weights + block * block_bytes + k / Spans::kGrid.span * kBytes;
+      run.Widen(block - strip.block_begin, span, k_count);
+    }
+    const WidenedPanels<Widened, Level::kRows> panels{run, k, k_count};
+    for (int64_t row = 0; row < strip.n_rows; row += kGroup) {
+      MatmulArgs group = strip;
+      group.x += row * strip.x_stride;
+      group.out += row * strip.out_stride;
+      group.n_rows = std::min(kGroup, strip.n_rows - row);
+      MatmulPanels<Level::kBlocks>(panels, group, group.block_begin);
+    }
+  }
+}
 
 template <class Level, class Codes, WeightType kType>
 void CodeMatmul(const MatmulArgs& a) {
@@ -298,7 +342,14 @@ void CodeMatmul(const MatmulArgs& a) {
     }
     return;
   }
-  MatmulPanels<Level::kBlocks>(CodePanels<Spans, Codes, Level::kRows>(), a, a.block_begin);
+  constexpr int64_t kStrip = WidenedRun<Spans, Codes>::kBlocks;
+  for (int64_t block = a.block_begin; block < a.block_end; block += kStrip) {
+    MatmulArgs strip = a;
+    strip.block_begin = block;
+    strip.block_end = std::min(block + kStrip, a.block_end);
+    strip.out += (block - a.block_begin) * kBlockColumns;
+    WidenedStrip<Level, Spans, Codes>(strip);
+  }
 }
 
 // Makes types the codes that a level multiplies by Codes.

@@ -9,6 +9,7 @@
 // A class Codes says what a line of 64 bytes is (codes16.h):
 // - its weights once widened (Unpacked), whose kInput and kPrepare are those of the codes too;
 // - how many lines 16 inputs are (kLines), and how many bytes of an input row (kInputBytes);
+// - what a weight of 1 is of the grid's (kUnit);
 // - Add: adds the products of 16 inputs to a sum; Unpack: writes their weights.
 // Where there are scales, they are those of these 16 inputs.
 
@@ -51,6 +52,7 @@ struct ByteCodes {
   using Unpacked = F32Weights<V>;
   static constexpr int kLines = 4;
   static constexpr int64_t kInputBytes = 16 * sizeof(float);
+  static constexpr float kUnit = 1.0F;
 
   template <int kRows>
   static NG_INLINE void Add(const CodesOf16& codes, const RowsOfInputs& x, V (&sums)[kRows]) {
@@ -75,44 +77,63 @@ struct ByteCodes {
   }
 };
 
-// Codes of 4 bits.
-template <class C, bool kScaled>
+// Codes of 4 bits. A class Nibbles says what is loaded once for 16 inputs (Start), what the weights
+// of the next inputs are (Step, of kSteps), and how those are added and stored.
+template <class Nibbles>
 struct NibbleCodes {
-  using V = typename C::V;
-  using Unpacked = F32Weights<V>;
+  using V = typename Nibbles::V;
+  using Unpacked = typename Nibbles::Unpacked;
   static constexpr int kLines = 2;
-  static constexpr int64_t kInputBytes = 16 * sizeof(float);
+  static constexpr int64_t kInputBytes = 16 / Unpacked::kStep * Unpacked::kInputBytes;
+  static constexpr float kUnit = Nibbles::kUnit;
 
-  template <int kInput>
-  static NG_INLINE V Weight(const CodesOf16& codes, V scale) {
-    const V value = C::template Nibble<kInput % 8>(codes.table, codes.lines + kInput / 8 * 64);
-    return kScaled ? V::Mul(scale, value) : value;
-  }
-  template <int kInput, int kRows>
-  static NG_INLINE void AddFrom(const CodesOf16& codes, V scale, const RowsOfInputs& x,
+  template <int kStep, class Start, int kRows>
+  static NG_INLINE void AddFrom(const CodesOf16& codes, Start start, const RowsOfInputs& x,
                                 V (&sums)[kRows]) {
-    if constexpr (kInput < 16) {
-      AddInput(x, kInput, Weight<kInput>(codes, scale), sums);
-      AddFrom<kInput + 1>(codes, scale, x, sums);
+    if constexpr (kStep < Nibbles::kSteps) {
+      Nibbles::Add(x, kStep, Nibbles::template Step<kStep>(codes, start), sums);
+      AddFrom<kStep + 1>(codes, start, x, sums);
     }
   }
-  template <int kInput>
-  static NG_INLINE void UnpackFrom(const CodesOf16& codes, V scale, float* out) {
-    if constexpr (kInput < 16) {
-      Weight<kInput>(codes, scale).Store(out + kInput * 16);
-      UnpackFrom<kInput + 1>(codes, scale, out);
+  template <int kStep, class Start>
+  static NG_INLINE void UnpackFrom(const CodesOf16& codes, Start start, std::byte* out) {
+    if constexpr (kStep < Nibbles::kSteps) {
+      Nibbles::Store(Nibbles::template Step<kStep>(codes, start), out + kStep * 64);
+      UnpackFrom<kStep + 1>(codes, start, out);
     }
-  }
-  static NG_INLINE V ScaleOf(const CodesOf16& codes) {
-    if constexpr (kScaled) return C::Scales(codes.scales);
-    return V::Set(1.0F);
   }
   template <int kRows>
   static NG_INLINE void Add(const CodesOf16& codes, const RowsOfInputs& x, V (&sums)[kRows]) {
-    AddFrom<0>(codes, ScaleOf(codes), x, sums);
+    AddFrom<0>(codes, Nibbles::Start(codes), x, sums);
   }
   static NG_INLINE void Unpack(const CodesOf16& codes, std::byte* out) {
-    UnpackFrom<0>(codes, ScaleOf(codes), reinterpret_cast<float*>(out));
+    UnpackFrom<0>(codes, Nibbles::Start(codes), out);
+  }
+};
+
+// Input by input in f32.
+template <class C, bool kScaled>
+struct F32Nibbles {
+  using V = typename C::V;
+  using Unpacked = F32Weights<V>;
+  static constexpr int kSteps = 16;
+  static constexpr float kUnit = 1.0F;
+
+  static NG_INLINE V Start(const CodesOf16& codes) {
+    if constexpr (kScaled) return C::Scales(codes.scales);
+    return V::Set(1.0F);
+  }
+  template <int kInput>
+  static NG_INLINE V Step(const CodesOf16& codes, V scale) {
+    const V value = C::template Nibble<kInput % 8>(codes.table, codes.lines + kInput / 8 * 64);
+    return kScaled ? V::Mul(scale, value) : value;
+  }
+  template <int kRows>
+  static NG_INLINE void Add(const RowsOfInputs& x, int input, V weights, V (&sums)[kRows]) {
+    AddInput(x, input, weights, sums);
+  }
+  static NG_INLINE void Store(V weights, std::byte* out) {
+    weights.Store(reinterpret_cast<float*>(out));
   }
 };
 
@@ -132,7 +153,7 @@ struct CodeSpans {
   }
   static NG_INLINE V Factor(const std::byte* span) {
     const auto* d = reinterpret_cast<const float*>(span + kGrid.PlaneBytes() + kGrid.ScaleBytes());
-    return V::Mul(V::Load(d), V::Set(kGrid.unit));
+    return V::Mul(V::Load(d), V::Set(kGrid.unit * Codes::kUnit));
   }
 };
 
@@ -366,8 +387,9 @@ template <class Level>
 constexpr void SetCodeMatmuls(KernelTable& table) {
   using C = typename Level::Codes;
   SetCodeMatmuls<Level, ByteCodes<C>, WeightType::kE4m3, WeightType::kE4m3Span128>(table);
-  SetCodeMatmuls<Level, NibbleCodes<C, false>, WeightType::kNf4, WeightType::kFp4>(table);
-  SetCodeMatmuls<Level, NibbleCodes<C, true>, WeightType::kNvfp4>(table);
+  SetCodeMatmuls<Level, NibbleCodes<F32Nibbles<C, false>>, WeightType::kNf4, WeightType::kFp4>(
+      table);
+  SetCodeMatmuls<Level, NibbleCodes<F32Nibbles<C, true>>, WeightType::kNvfp4>(table);
 }
 
 }  // namespace ng

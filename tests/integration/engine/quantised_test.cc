@@ -16,6 +16,7 @@
 #include "absl/strings/str_cat.h"
 #include "core/formats/quantised/formats.h"
 #include "ng/engine.h"
+#include "ng/isa.h"
 #include "tests/support/temp_dir.h"
 
 namespace ng {
@@ -78,6 +79,14 @@ double WorstOf(const FolderAnswer& answer, const Json& expected) {
   return worst;
 }
 
+// Whether a folder's codes stand for floats.
+bool IsOfFloats(std::string_view folder) {
+  constexpr std::string_view kCodes[] = {"fp8_block_128",  "fp8_tensor", "ct_fp8_channel",
+                                         "ct_fp8_block",   "bnb_nf4",    "bnb_nf4_double",
+                                         "modelopt_nvfp4", "bnb_fp4",    "ct_nvfp4"};
+  return std::ranges::find(kCodes, folder) != std::end(kCodes);
+}
+
 class QuantisedFolder : public ::testing::TestWithParam<std::string> {};
 
 TEST_P(QuantisedFolder, HeldAsF32GivesTheLogitsOfItsValues) {
@@ -102,11 +111,21 @@ TEST_P(QuantisedFolder, HeldPackedIsNearAndHasTheBitsOfTheScalarLevel) {
   double most = 0.0;
   for (const float logit : scalar->logits) most = std::max(most, std::abs(double{logit}));
   // Codes of floats lose nothing at all: the portable levels multiply them with inputs in f32.
-  constexpr std::string_view kCodes[] = {"fp8_block_128",  "fp8_tensor", "ct_fp8_channel",
-                                         "ct_fp8_block",   "bnb_nf4",    "bnb_nf4_double",
-                                         "modelopt_nvfp4", "bnb_fp4",    "ct_nvfp4"};
-  const bool exact = std::ranges::find(kCodes, GetParam()) != std::end(kCodes);
-  EXPECT_LE(WorstOf(*scalar, expected), exact ? 1e-4 : 0.04 * most);
+  EXPECT_LE(WorstOf(*scalar, expected), IsOfFloats(GetParam()) ? 1e-4 : 0.04 * most);
+}
+
+// Levels with dot products of bf16 round inputs to bf16, and NF4's values too.
+TEST_P(QuantisedFolder, HeldPackedIsNearWhereBf16IsMultiplied) {
+  if (!std::ranges::count(SupportedIsaLevels(), IsaLevel::kAvx512Bf16)) {
+    GTEST_SKIP() << "this CPU has no dot product of bf16";
+  }
+  const fs::path folder = QuantisedData() / GetParam();
+  const Json expected = ReadJsonOf(folder / "expected.json");
+  const auto answer = RunFolder(folder, expected, "auto", "avx512_bf16");
+  ASSERT_TRUE(answer.ok()) << answer.status();
+  double most = 0.0;
+  for (const float logit : answer->logits) most = std::max(most, std::abs(double{logit}));
+  EXPECT_LE(WorstOf(*answer, expected), (IsOfFloats(GetParam()) ? 0.01 : 0.04) * most);
 }
 
 // README says what runs: the rows of the table.

@@ -19,8 +19,8 @@ namespace {
 
 struct Level {
   using Codes = avx512::Codes16;
-  // 12 sums and as many of a run, 4 registers of weights, 1 of input.
-  static constexpr int kRows = 3;
+  // 24 sums, 4 registers of weights, 1 of input.
+  static constexpr int kRows = 6;
   static constexpr int kFewRows = 4;
   static constexpr int kBlocks = 4;
 };

@@ -34,10 +34,12 @@ int SequencesOf(const Config& config) {
   return given == 0 ? kDefaultSequences : static_cast<int>(given);
 }
 
-// The most tokens that a sequence of this model can have.
+// The most tokens that a sequence of this model can have, or is wanted to have.
 int64_t ContextOf(const Engine& engine) {
+  const int64_t usual = engine.config().Int("cache.usual_tokens");
+  const int64_t most = usual > 0 ? usual : kMostTokens;
   const int64_t context = engine.model_shape().max_positions;
-  return context > 0 ? context : kMostTokens;
+  return context > 0 ? std::min(context, most) : most;
 }
 
 RunNeeds NeedsOf(const Engine& engine) {

@@ -86,6 +86,9 @@ constexpr CoreKey kTable[] = {
                   "type of the keys; empty: cache.codec, but int8 for int4")},
     {ChoiceOption("cache.codec_v", "", kCodecs, "type of the values; empty: cache.codec")},
     {IntOption("cache.max_tokens", 0, {.min = 0}, "tokens per sequence; 0: what the run needs")},
+    {IntOption("cache.usual_tokens", 0, {.min = 0},
+               "tokens of a conversation or of a server's sequence where cache.max_tokens is 0; 0: "
+               "the model's context, as far as that takes little memory")},
     {IntOption("cache.max_sequences", 0, {.min = 0, .max = kInt32Max},
                "sequences at a time; 0: as many as there are prompts")},
     {IntOption("cache.checkpoints", 0, {.min = 0, .max = kInt32Max},

@@ -12,6 +12,7 @@
 #include "apps/common/terminal.h"
 #include "apps/run/chat/session.h"
 #include "ng/config.h"
+#include "ng/run_plan.h"
 
 namespace ng::run {
 namespace {
@@ -30,13 +31,24 @@ void ShowLine(std::string_view line) {
   WriteStderr(absl::StrCat(absl::string_view(line.data(), line.size()), "\n"));
 }
 
+// Whether the memory suffices for a conversation of so many tokens.
+bool HasRoom(const Engine& engine, int64_t capacity) {
+  RunNeeds needs;
+  needs.max_tokens = capacity;
+  const absl::StatusOr<RunPlan> plan = engine.Plan(needs);
+  return plan.ok() && CheckMemory(*plan).ok();
+}
+
 }  // namespace
 
 int64_t ChatCapacity(const Engine& engine) {
   const int64_t set = engine.config().Int("cache.max_tokens");
   if (set > 0) return set;
+  const int64_t usual = engine.config().Int("cache.usual_tokens");
+  const int64_t most = usual > 0 ? usual : kDefaultCapacity;
   const int64_t context = engine.model_shape().max_positions;
-  return context > 0 ? std::min(context, kDefaultCapacity) : kDefaultCapacity;
+  const int64_t capacity = context > 0 ? std::min(context, most) : most;
+  return capacity > kDefaultCapacity && !HasRoom(engine, capacity) ? kDefaultCapacity : capacity;
 }
 
 absl::Status PlainChat(Engine& engine, const CommandLine& line, int64_t capacity,

@@ -25,7 +25,7 @@ absl::Status PlainChat(Engine& engine, const CommandLine& line, int64_t capacity
                        const PlainChatParts& parts);
 
 // The tokens that a conversation may hold: cache.max_tokens, or the model's context but at most
-// 8192.
+// cache.usual_tokens. Without that, and where the memory does not suffice for it, at most 8192.
 int64_t ChatCapacity(const Engine& engine);
 
 }  // namespace ng::run

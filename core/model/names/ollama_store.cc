@@ -165,14 +165,15 @@ absl::Status ReadStops(const Json& parameters, const std::string& path,
 
 absl::Status ReadParameters(const FoundModel& model, const std::string& of,
                             OllamaDefaults* defaults) {
-  // What is no sampler's; the other keys are those of a generation_config.json, but for one. Of the
-  // context (num_ctx) there is what the model and the memory have.
+  // What is no sampler's; the other keys are those of a generation_config.json, but for one.
   struct Key {
     const char* name;
     const char* key;
     int64_t least;  // below it: what ng does anyway
   };
-  constexpr Key kKeys[] = {{"num_predict", "run.max_new_tokens", 1}, {"seed", "sampler.seed", 0}};
+  constexpr Key kKeys[] = {{"num_ctx", "cache.usual_tokens", 1},
+                           {"num_predict", "run.max_new_tokens", 1},
+                           {"seed", "sampler.seed", 0}};
   constexpr int64_t kAnyVocabulary = int64_t{1} << 31;
   NG_ASSIGN_OR_RETURN(JsonDocument parameters, ReadJsonFile(model.parameters));
   if (!parameters->is_object()) return ModelFileError(model.parameters + ": must be a JSON object");

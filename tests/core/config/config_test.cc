@@ -53,6 +53,7 @@ TEST(CoreConfigKeys, AreTheDocumentedOnesWithTheirDefaults) {
       {"cache.codec_k", ""},
       {"cache.codec_v", ""},
       {"cache.max_tokens", "0"},
+      {"cache.usual_tokens", "0"},
       {"cache.max_sequences", "0"},
       {"cache.checkpoints", "0"},
       {"sampler.chain", "temperature,top_k"},

@@ -249,14 +249,16 @@ TEST(OllamaStore, HasDefaults) {
   model.tag = "1";
   model.system = dir.Write("system", "You are brief.\n");
   model.parameters = dir.Write(
-      "params", R"({"temperature": 0.7, "repeat_penalty": 1.1, "num_predict": 20, "stop": ["x"]})");
+      "params", R"({"temperature": 0.7, "repeat_penalty": 1.1, "num_predict": 20, "num_ctx": 4096,
+                    "stop": ["x"]})");
   const absl::StatusOr<OllamaDefaults> defaults = ReadOllamaDefaults(model);
   ASSERT_TRUE(defaults.ok()) << defaults.status();
   std::vector<std::string> entries;
   for (const ConfigEntry& entry : defaults->entries) {
     entries.push_back(entry.key + "=" + entry.text);
   }
-  EXPECT_THAT(entries, ElementsAre("run.max_new_tokens=20", "run.system=You are brief.\n"));
+  EXPECT_THAT(entries, ElementsAre("cache.usual_tokens=4096", "run.max_new_tokens=20",
+                                   "run.system=You are brief.\n"));
   std::vector<std::string> sampling;
   for (const SuggestedSampling& suggested : defaults->sampling.values) {
     if (!suggested.text.empty()) sampling.push_back(suggested.text);

@@ -38,7 +38,8 @@ class ModelNames : public ::testing::Test {
     const fs::path blobs = Folder(".ollama/models/blobs");
     fs::create_symlink(kGguf, blobs / "sha256-a");
     home_.Write(".ollama/models/blobs/sha256-b", "Be brief.");
-    home_.Write(".ollama/models/blobs/sha256-c", R"({"temperature": 0.25, "num_predict": 3})");
+    home_.Write(".ollama/models/blobs/sha256-c",
+                R"({"temperature": 0.25, "num_predict": 3, "num_ctx": 40})");
     home_.Write(".ollama/models/blobs/sha256-d", R"({"stop": ["END", "a, b"]})");
 
     fs::create_symlink(kGguf, Folder("models/mine") / "mine-Q4_0.gguf");
@@ -125,12 +126,23 @@ TEST_F(ModelNames, BringWhatOllamaWouldRunThemWith) {
   const Result result = RunAtHome({"-m", "llama:tiny", "--print-config"});
   ASSERT_EQ(result.exit_code, 0) << result.err;
   EXPECT_THAT(result.out, AllOf(HasSubstr("system = Be brief."), HasSubstr("max_new_tokens = 3"),
-                                HasSubstr("value = 0.25")));
+                                HasSubstr("usual_tokens = 40"), HasSubstr("value = 0.25")));
   // What the user says counts, and they may want none of it.
   EXPECT_THAT(RunAtHome({"-m", "llama:tiny", "--print-config", "--temp=0.5"}).out,
               HasSubstr("value = 0.5"));
   EXPECT_THAT(RunAtHome({"-m", "llama:tiny", "--print-config", "--run.model_defaults=false"}).out,
               Not(HasSubstr("Be brief.")));
+}
+
+TEST_F(ModelNames, BringTheContextOfAConversation) {
+  const auto planned = [&](const std::string& setting) {
+    return RunAtHome({"-m", "llama:tiny", "--chat", "--dry-run", "-v", setting}).out;
+  };
+  EXPECT_THAT(planned("--sampler.seed=1"), HasSubstr("memory for 1 x 40 tokens"));
+  EXPECT_THAT(planned("--cache.usual_tokens=50"), HasSubstr("memory for 1 x 50 tokens"));
+  EXPECT_THAT(planned("--cache.max_tokens=30"), HasSubstr("memory for 1 x 30 tokens"));
+  // No more than the model has.
+  EXPECT_THAT(planned("--cache.usual_tokens=5000"), HasSubstr("memory for 1 x 256 tokens"));
 }
 
 TEST_F(ModelNames, BringTheTextsThatEndAnAnswer) {

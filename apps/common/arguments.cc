@@ -26,10 +26,10 @@ struct OptionSpelling {
   std::string_view option;  // perhaps with its value
 };
 constexpr OptionSpelling kOptionSpellings[] = {
-    {"file f", "prompt-file"},
-    {"interactive conversation i cnv c", "chat"},
-    {"input text p", "prompt"},
-    {"json", "output=jsonl"},
+    {"file f", "prompt-file"},    {"interactive conversation i cnv c", "chat"},
+    {"input text p", "prompt"},   {"json", "output=jsonl"},
+    {"n n-gen", "decode-tokens"}, {"n-prompt p", "prompt-tokens"},
+    {"r repetitions", "repeat"},
 };
 
 constexpr std::string_view kModel = "model.path=";

@@ -20,6 +20,10 @@ absl::StatusOr<CommandLine> ParseCommandLine(int argc, const char* const* argv) 
   std::vector<std::string> options;
   for (int i = 1; i < argc; ++i) {
     const std::string argument = argv[i];
+    if (argument == "-m" && i + 1 < argc) {
+      words.insert(words.begin(), argv[++i]);
+      continue;
+    }
     (argument.starts_with('-') ? options : words).push_back(argument);
     if (!argument.starts_with("--") || i + 1 == argc) continue;
     const auto* const option = known.find_nothrow(argument.substr(2), false);

@@ -53,6 +53,7 @@ struct Valued {
 };
 std::vector<Valued> ValuedOptions(CommandLine& line) {
   return {{kTokenizer, "a path", &line.tokenizer},
+          {"-m", "a path", &line.tokenizer},
           {"--chat", "a file name", &line.chat},
           {"--tools", "a file name", &line.tools},
           {"--template", "a file or a name", &line.template_options.chat_template},

@@ -72,6 +72,17 @@ TEST(ParseArguments, TakesOtherProgramsLettersWithOneDash) {
   EXPECT_EQ(ErrorOf({"-np"}), "-np needs a value");
 }
 
+TEST(ParseArguments, LettersMeanTheOptionsThatAProgramHas) {
+  boost::program_options::options_description bench;
+  bench.add_options()("prompt-tokens", boost::program_options::value<std::string>(), "")(
+      "decode-tokens", boost::program_options::value<std::string>(), "");
+  const auto parsed = ParseArguments({"-p", "128", "-n", "32"}, bench);
+  ASSERT_TRUE(parsed.ok()) << parsed.status();
+  EXPECT_EQ(parsed->values["prompt-tokens"].as<std::string>(), "128");
+  EXPECT_EQ(parsed->values["decode-tokens"].as<std::string>(), "32");
+  EXPECT_TRUE(parsed->overrides.empty());
+}
+
 TEST(ParseArguments, BehindTwoDashesIsNoOption) {
   const auto parsed = ParseArguments({"--temp", "1", "--", "--temp"}, Options());
   ASSERT_TRUE(parsed.ok()) << parsed.status();

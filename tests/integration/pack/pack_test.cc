@@ -38,7 +38,7 @@ TEST_F(NgPack, WritesAFileThatGivesTheSameAnswer) {
   const Result mapped = NgRun(prompt + Arguments{"--model.packed=" + packed_});
   ASSERT_EQ(mapped.exit_code, 0) << mapped.err;
   EXPECT_EQ(mapped.out, NgRun(prompt + Arguments{"--model.weights=int8"}).out);
-  const Result verified = Pack({kDemo, packed_, "--verify"});
+  const Result verified = Pack({packed_, "--verify", "-m", kDemo});
   EXPECT_EQ(verified.exit_code, 0) << verified.err;
   EXPECT_THAT(verified.out, HasSubstr("holds the model's weights"));
   EXPECT_THAT(NgRun({kDemo, "--model.packed=" + packed_, "--dry-run"}).out,

@@ -42,7 +42,7 @@ class TokenizeGolden : public ::testing::TestWithParam<const char*> {
 
 TEST_P(TokenizeGolden, EncodesAndDecodesLikeTheReference) {
   const std::string cases = ReadFile(dir() + "/cases.jsonl");
-  const Result result = Tokenize({"--tokenizer", dir(), "--jsonl"}, cases);
+  const Result result = Tokenize({"-m", dir(), "--jsonl"}, cases);
   ASSERT_EQ(result.exit_code, 0) << result.err;
   const std::vector<Json> expected = JsonLines(cases);
   const std::vector<Json> found = JsonLines(result.out);

@@ -239,7 +239,7 @@ void* CacheGroups::Capability(std::string_view name) {
   const auto has = [&](const Group& group) { return group.store->Capability(name) != nullptr; };
   if (!std::ranges::all_of(groups_, has)) return nullptr;
   void* const own = OfferCapability<PrefixSharing, Snapshots, Statistics, AttendedMass,
-                                    PlainQueries, ContextMark>(this, name);
+                                    PlainQueries, ContextMark, KeepRules>(this, name);
   if (own != nullptr || groups_.size() > 1) return own;
   return groups_.front().store->Capability(name);
 }
@@ -307,6 +307,14 @@ absl::Status CacheGroups::SetMark(SequenceId sequence, int64_t length) {
 
 int64_t CacheGroups::Mark(SequenceId sequence) const {
   return groups_.front().store->Mark(sequence);
+}
+
+// As SetMark: those that could not all could not.
+absl::Status CacheGroups::SetRule(SequenceId sequence, int rule) {
+  for (size_t g = 0; g < groups_.size(); ++g) {
+    NG_RETURN_IF_ERROR(groups_[g].store->SetRule(IdIn(g, sequence), rule));
+  }
+  return absl::OkStatus();
 }
 
 }  // namespace ng

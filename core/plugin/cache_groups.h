@@ -43,7 +43,8 @@ class CacheGroups final : public CacheStore,
                           public Statistics,
                           public AttendedMass,
                           public PlainQueries,
-                          public ContextMark {
+                          public ContextMark,
+                          public KeepRules {
  public:
   struct Group {
     CacheGroupSpec of;
@@ -110,6 +111,9 @@ class CacheGroups final : public CacheStore,
                        const TensorView<const float, 3>& q) override;
   absl::Status SetMark(SequenceId sequence, int64_t length) override;
   int64_t Mark(SequenceId sequence) const override;
+  // The groups' stores are of one plugin and its options, so all have the same.
+  std::span<const std::string> Rules() const override { return groups_.front().store->Rules(); }
+  absl::Status SetRule(SequenceId sequence, int rule) override;
 
  private:
   // Where a layer is.

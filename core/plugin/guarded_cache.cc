@@ -115,6 +115,7 @@ absl::Status GuardedCache::FindCapabilities(bool check, const CacheSpec& spec) {
   attended_ = CapabilityOf<AttendedMass>(*store_);
   queries_ = CapabilityOf<PlainQueries>(*store_);
   marks_ = CapabilityOf<ContextMark>(*store_);
+  rules_ = CapabilityOf<KeepRules>(*store_);
   const auto missing = [](const char* field, std::string_view name) {
     return PluginError(
         absl::StrCat("the plan has ", field, ", the store has no capability ", ng::View(name)));
@@ -128,6 +129,10 @@ absl::Status GuardedCache::FindCapabilities(bool check, const CacheSpec& spec) {
   if (plan_.attended && attended_ == nullptr) return missing("attended", AttendedMass::kName);
   if (plan_.queries && queries_ == nullptr) return missing("queries", PlainQueries::kName);
   if (plan_.mark && marks_ == nullptr) return missing("mark", ContextMark::kName);
+  if (rules_ != nullptr && (!plan_.mark || rules_->Rules().empty())) {
+    return PluginError(absl::StrCat("the store has the capability ", ng::View(KeepRules::kName),
+                                    ", but ", plan_.mark ? "no rules" : "its plan has not mark"));
+  }
   // It would wait for what nobody was asked for.
   const auto unasked = [](const char* field, std::string_view name) {
     return PluginError(absl::StrCat("the store has the capability ", ng::View(name),
@@ -315,8 +320,9 @@ void* GuardedCache::Capability(std::string_view name) {
   if (name == AttendedMass::kName && attended_ == nullptr) return nullptr;
   if (name == PlainQueries::kName && queries_ == nullptr) return nullptr;
   if (name == ContextMark::kName && (marks_ == nullptr || !plan_.mark)) return nullptr;
+  if (name == KeepRules::kName && rules_ == nullptr) return nullptr;
   void* const guarded = OfferCapability<PrefixSharing, Snapshots, Statistics, AttendedMass,
-                                        PlainQueries, ContextMark>(this, name);
+                                        PlainQueries, ContextMark, KeepRules>(this, name);
   if (guarded != nullptr) return guarded;
   void* found = nullptr;
   const absl::Status status = Guard([&] {
@@ -422,6 +428,29 @@ int64_t GuardedCache::Mark(SequenceId sequence) const {
   });
   if (!status.ok()) throw PluginFault(status);
   return mark;
+}
+
+std::span<const std::string> GuardedCache::Rules() const {
+  std::span<const std::string> rules;
+  const absl::Status status = Guard([&] {
+    rules = rules_->Rules();
+    return absl::OkStatus();
+  });
+  if (!status.ok()) throw PluginFault(status);
+  return rules;
+}
+
+absl::Status GuardedCache::SetRule(SequenceId sequence, int rule) {
+  NG_RETURN_IF_ERROR(CheckOpen(sequence));
+  absl::Status cannot;
+  NG_RETURN_IF_ERROR(Guard([&]() -> absl::Status {
+    const absl::Status set = rules_->SetRule(sequence, rule);
+    NG_RETURN_IF_ERROR(CheckKept("SetRule", sequence));
+    if (!IsUnsupported(set)) return set;
+    cannot = Annotate(set, plugin_.Describe() + ": ");
+    return absl::OkStatus();
+  }));
+  return cannot;
 }
 
 }  // namespace ng

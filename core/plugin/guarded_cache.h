@@ -1,10 +1,10 @@
 // GuardedCache: a plugin's store as the host sees it. Every store that the host works with is one.
 //
 // What the plugin throws, and every error, becomes a status that names the plugin: a PluginError,
-// but a LimitError stays one, and so does an UnsupportedError of Truncate and SetMark. Sequences'
-// lengths are kept here too, and held against the store's after every call that moves one; a plugin
-// that miscounts, or gives out a sequence that is open, is told so. Calls for a sequence that is
-// not open do not reach the plugin: RuntimeError.
+// but a LimitError stays one, and so does an UnsupportedError of Truncate, SetMark and SetRule.
+// Sequences' lengths are kept here too, and held against the store's after every call that moves
+// one; a plugin that miscounts, or gives out a sequence that is open, is told so. Calls for a
+// sequence that is not open do not reach the plugin: RuntimeError.
 //
 // Of the calls without a status, Length, Capacity and plan are answered from here. What Close
 // or SetRotation throws is the answer of every later call, and of fault(). View and CopyRow throw
@@ -41,7 +41,8 @@ class GuardedCache final : public CacheStore,
                            public Statistics,
                            public AttendedMass,
                            public PlainQueries,
-                           public ContextMark {
+                           public ContextMark,
+                           public KeepRules {
  public:
   // Takes over what the plugin made for the spec and, with the same arguments, planned. Errors:
   // PluginError when the store has another plan, or not the capabilities that the plan speaks of.
@@ -86,6 +87,8 @@ class GuardedCache final : public CacheStore,
                        const TensorView<const float, 3>& q) override;
   absl::Status SetMark(SequenceId sequence, int64_t length) override;
   int64_t Mark(SequenceId sequence) const override;
+  std::span<const std::string> Rules() const override;
+  absl::Status SetRule(SequenceId sequence, int rule) override;
 
  private:
   GuardedCache(const LoadedPlugin& plugin, std::unique_ptr<CacheStore> store, const CachePlan& plan,
@@ -126,6 +129,7 @@ class GuardedCache final : public CacheStore,
   AttendedMass* attended_ = nullptr;
   PlainQueries* queries_ = nullptr;
   ContextMark* marks_ = nullptr;
+  KeepRules* rules_ = nullptr;
 };
 
 }  // namespace ng

@@ -17,6 +17,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -159,6 +160,24 @@ class ContextMark {
 
  protected:
   ~ContextMark() = default;
+};
+
+// A store with a mark that can let tokens go there by one of several rules: other policies, other
+// budgets. What is held up to the mark is the same for all of them. So a context is read once, and
+// forks of it go by a rule each, with the bits of a store that has this rule alone.
+class KeepRules {
+ public:
+  static constexpr std::string_view kName = "ng.keep_rules";
+
+  // [step] Their names; they live as long as the store. A sequence that is opened goes by the first
+  // one, a fork by that of its sequence.
+  virtual std::span<const std::string> Rules() const = 0;
+  // [step] The sequence goes by the rule of this number. Errors: UnsupportedError where tokens have
+  // left; then the rule stays as it was. REQUIRES: 0 <= rule < Rules().size().
+  virtual absl::Status SetRule(SequenceId sequence, int rule) = 0;
+
+ protected:
+  ~KeepRules() = default;
 };
 
 // `self` as the one of these interfaces that has the name; null when none has. What a store's

@@ -18,7 +18,7 @@
 //
 // This is all that a store must do. What only some stores can do has an interface of its own in
 // ng/cache_capabilities.h: sharing prefixes, snapshots, statistics, going by attention or
-// by queries, marks.
+// by queries, marks, rules.
 #ifndef NG_CACHE_STORE_H_
 #define NG_CACHE_STORE_H_
 

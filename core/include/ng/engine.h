@@ -226,6 +226,11 @@ class Engine {
   // the cache does not ask, nothing happens. Errors: UsageError for n_tokens < 1; UnsupportedError
   // where it is too late: the sequence holds as many tokens, or has had another context.
   absl::Status SetContext(SequenceId sequence, int64_t n_tokens);
+  // Of several rules that the cache has (cache.budget.rules) the sequence goes by this one,
+  // "knorm:256", at the end of its context. So a context is fed once up to its last token, and a
+  // fork for each rule is fed the rest. Errors: UsageError for a rule that the cache does not have;
+  // UnsupportedError where tokens have left already.
+  absl::Status SetKeepRule(SequenceId sequence, std::string_view rule);
   // Opens a second sequence with the tokens of this one; what is fed to either gives the bits that
   // it would give without the other. Errors: as OpenSequence; UsageError for a sequence that is not
   // open; LimitError when `capacity` is less than its tokens.

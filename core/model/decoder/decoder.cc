@@ -9,6 +9,8 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "core/base/absl_view.h"
 #include "core/base/hash.h"
 #include "core/model/step/listed_ids.h"
 
@@ -50,6 +52,7 @@ Decoder::Decoder(const ModelSpec& spec, ModelWeights weights, LayerAttention att
       queries_wanted_(CapabilityOf<PlainQueries>(*parts.cache)),
       cache_plan_(parts.cache->plan()),
       mark_(CapabilityOf<ContextMark>(*parts.cache)),
+      rules_(CapabilityOf<KeepRules>(*parts.cache)),
       slots_(parts.cache->plan().slots > 0),
       input_rows_(WidestRowsOf(*parts.kernels, spec, weights_.types)),
       low_rank_(*parts.kernels, *parts.executor, parts.adapters) {
@@ -107,6 +110,16 @@ absl::Status Decoder::Truncate(SequenceId sequence, int64_t length) {
 
 absl::Status Decoder::SetContext(SequenceId sequence, int64_t n_tokens) {
   return mark_ == nullptr ? absl::OkStatus() : mark_->SetMark(sequence, n_tokens);
+}
+
+absl::Status Decoder::SetKeepRule(SequenceId sequence, std::string_view rule) {
+  const auto rules = rules_ == nullptr ? std::span<const std::string>() : rules_->Rules();
+  const auto found = std::ranges::find(rules, rule);
+  if (found != rules.end()) {
+    return rules_->SetRule(sequence, static_cast<int>(found - rules.begin()));
+  }
+  return UsageError(absl::StrCat("the cache lets no tokens go by '", View(rule), "'; it can by: ",
+                                 rules.empty() ? "none" : absl::StrJoin(rules, ", ")));
 }
 
 int64_t Decoder::Gone(SequenceId sequence) const {

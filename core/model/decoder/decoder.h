@@ -66,6 +66,9 @@ class Decoder final : public LanguageModel {
   }
   bool wants_context() const override { return mark_ != nullptr; }
   absl::Status SetContext(SequenceId sequence, int64_t n_tokens) override;
+  // As KeepRules has it, by the rule's name. Errors: UsageError for a rule that the cache does not
+  // have; as KeepRules::SetRule.
+  absl::Status SetKeepRule(SequenceId sequence, std::string_view rule);
   int64_t Context(SequenceId sequence) const override {
     return mark_ == nullptr ? 0 : mark_->Mark(sequence);
   }
@@ -284,6 +287,7 @@ class Decoder final : public LanguageModel {
   PlainQueries* const queries_wanted_;
   const CachePlan cache_plan_;
   ContextMark* const mark_;       // null: the cache has no use of it
+  KeepRules* const rules_;        // null: tokens leave by one rule, or none
   const bool slots_;              // of its tokens some may have left
   std::vector<RopeTable> ropes_;  // of each of the spec's
   // Of each layer: its number among those with attention, or with a state. [n_layers]

@@ -43,6 +43,16 @@ absl::Status Engine::SetContext(SequenceId sequence, int64_t n_tokens) {
   });
 }
 
+absl::Status Engine::SetKeepRule(SequenceId sequence, std::string_view rule) {
+  return Guarded([&]() -> absl::Status {
+    NG_RETURN_IF_ERROR(state_->CheckLoaded());
+    if (state_->decoder->Capacity(sequence) > 0) {
+      return state_->decoder->SetKeepRule(sequence, rule);
+    }
+    return UsageError(absl::StrCat("sequence ", sequence, " is not open"));
+  });
+}
+
 absl::Status Engine::State::NoSnapshot(const std::string& path) {
   return UsageError(absl::StrCat(path, ": a hook edited what the sequence was fed, which no ",
                                  "snapshot says; a probe of the config can edit and be saved"));

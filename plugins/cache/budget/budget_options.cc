@@ -1,9 +1,11 @@
 #include "plugins/cache/budget/budget_options.h"
 
 #include <algorithm>
+#include <charconv>
 #include <cmath>
 #include <cstdio>
 #include <limits>
+#include <string_view>
 
 namespace ng {
 
@@ -31,7 +33,66 @@ absl::Status CheckRatio(const OptionValues& options) {
                     std::to_string(kTokensByDefault) + ", its default");
 }
 
+absl::Status TooFew(const std::string& given, const BudgetOptions& options) {
+  return UsageError(given +
+                    ", must be at least cache.budget.sinks = " + std::to_string(options.sinks) +
+                    " and cache.budget.recent = " + std::to_string(options.recent) + " together");
+}
+
+// Without overflow: both may be as large as they like.
+bool Holds(int64_t tokens, const BudgetOptions& options) {
+  return options.sinks <= tokens && options.recent <= tokens - options.sinks;
+}
+
+absl::StatusOr<std::vector<BudgetRuleName>> ReadRules(const OptionValues& options,
+                                                      const BudgetOptions& budget) {
+  std::vector<BudgetRuleName> rules;
+  std::string_view left = options.Text("rules");
+  if (left.empty()) return rules;
+  if (!budget.at_mark) {
+    return UsageError(
+        "cache.budget.rules are for sequences that have read their context; with "
+        "cache.budget.when = every tokens leave meanwhile, and there are none");
+  }
+  while (!left.empty()) {
+    const size_t end = std::min(left.find(','), left.size());
+    const std::string_view rule = left.substr(0, end);
+    left.remove_prefix(std::min(end + 1, left.size()));
+    const std::string given = "cache.budget.rules: '" + std::string(rule) + "'";
+    const size_t colon = std::min(rule.find(':'), rule.size());
+    const std::string_view number = rule.substr(std::min(colon + 1, rule.size()));
+    int64_t tokens = 0;
+    const char* const number_end = number.data() + number.size();
+    const auto [stop, error] = std::from_chars(number.data(), number_end, tokens);
+    if (colon == 0 || error != std::errc() || stop != number_end || tokens < 1) {
+      return UsageError(given + " must be a policy and how many tokens stay, as in knorm:256");
+    }
+    if (!Holds(tokens, budget)) return TooFew(given, budget);
+    const auto same = [&](const BudgetRuleName& other) {
+      return other.policy == rule.substr(0, colon) && other.tokens == tokens;
+    };
+    if (std::ranges::any_of(rules, same)) return UsageError(given + " is given twice");
+    rules.push_back({std::string(rule.substr(0, colon)), tokens});
+  }
+  return rules;
+}
+
 }  // namespace
+
+BudgetOptions BudgetOptions::With(const BudgetRuleName& rule) const {
+  BudgetOptions options = *this;
+  options.policy = rule.policy;
+  options.tokens = rule.tokens;
+  options.ratio = std::nullopt;
+  options.rules.clear();
+  return options;
+}
+
+std::string BudgetOptions::RuleName() const {
+  char share[32];
+  std::snprintf(share, sizeof(share), "%g", ratio.value_or(0.0));
+  return policy + ":" + (ratio ? std::string(share) : std::to_string(tokens));
+}
 
 int64_t BudgetOptions::Kept(int64_t length) const {
   const auto share = static_cast<int64_t>(ratio.value_or(1.0) * static_cast<double>(length));
@@ -59,6 +120,13 @@ int64_t BudgetOptions::KeptIn(int64_t length, int layer, int n_layers) const {
   return std::min(length, std::max({static_cast<int64_t>(kept), sinks + recent, int64_t{1}}));
 }
 
+int64_t BudgetOptions::MostKeptIn(const CacheSpec& spec, int layer, int n_layers) const {
+  // By the length of a context some shorter one may have the largest budget in a pyramid; none is
+  // above twice the mean.
+  return at_mark && beta > 0 ? std::min(spec.max_tokens, 2 * Kept(spec.max_tokens) + 2)
+                             : KeptIn(spec.max_tokens, layer, n_layers);
+}
+
 int64_t BudgetOptions::Slots(const CacheSpec& spec, int layer, int n_layers) const {
   if (at_mark) return spec.max_tokens;
   const int64_t kept = KeptIn(spec.max_tokens, layer, n_layers);
@@ -83,14 +151,10 @@ absl::StatusOr<BudgetOptions> ReadBudgetOptions(const OptionValues& options) {
     constexpr int64_t kMost = std::numeric_limits<int32_t>::max();
     budget.sinks = std::min(budget.sinks, kMost);
     budget.recent = std::min(budget.recent, kMost);
-    return budget;
+  } else if (!Holds(budget.tokens, budget)) {
+    return TooFew("cache.budget.tokens = " + std::to_string(budget.tokens), budget);
   }
-  // Without overflow: both may be as large as they like.
-  if (budget.sinks > budget.tokens || budget.recent > budget.tokens - budget.sinks) {
-    return UsageError("cache.budget.tokens = " + std::to_string(budget.tokens) +
-                      ", must be at least cache.budget.sinks = " + std::to_string(budget.sinks) +
-                      " and cache.budget.recent = " + std::to_string(budget.recent) + " together");
-  }
+  NG_ASSIGN_OR_RETURN(budget.rules, ReadRules(options, budget));
   return budget;
 }
 

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "ng/cache_store.h"
 #include "ng/option.h"
@@ -34,7 +35,17 @@ inline constexpr OptionSpec kBudgetOptions[] = {
                  "even: as many tokens stay in every layer; pyramid: as many on the average, more "
                  "in the first layers and fewer in the last ones"),
     IntOption("beta", 20, {.min = 1, .max = 1 << 20},
-              "with layers = pyramid: the last layer keeps this part of the average")};
+              "with layers = pyramid: the last layer keeps this part of the average"),
+    TextOption(
+        "rules", "",
+        "with when = prompt: other policies with other numbers of tokens that a sequence may "
+        "be told to go by, knorm:256,snapkv:512; ng-eval's card uses them")};
+
+// Another policy and number of tokens.
+struct BudgetRuleName {
+  std::string policy;
+  int64_t tokens = 1;
+};
 
 struct BudgetOptions {
   std::string policy = {};
@@ -46,11 +57,19 @@ struct BudgetOptions {
   bool at_mark = false;              // when = prompt
   std::optional<double> ratio = {};  // in place of tokens
   int64_t beta = 0;                  // layers = pyramid; 0: even
+  std::vector<BudgetRuleName> rules = {};
+
+  // The same with what a rule says.
+  BudgetOptions With(const BudgetRuleName& rule) const;
+  // "knorm:256", with a ratio "knorm:0.25".
+  std::string RuleName() const;
 
   // How many stay of `length` tokens when some may leave, on the average of all layers.
   int64_t Kept(int64_t length) const;
   // In one of so many layers.
   int64_t KeptIn(int64_t length, int layer, int n_layers) const;
+  // The most tokens that stay there, of a sequence of any length.
+  int64_t MostKeptIn(const CacheSpec& spec, int layer, int n_layers) const;
   // The most tokens that are held of a sequence in one of so many layers.
   int64_t Slots(const CacheSpec& spec, int layer, int n_layers) const;
 };

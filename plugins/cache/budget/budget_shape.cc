@@ -10,6 +10,10 @@
 namespace ng {
 namespace {
 
+bool Needs(const Policy& policy, std::string_view need) {
+  return std::ranges::count(policy.needs(), need) != 0;
+}
+
 constexpr int64_t kAlignment = 64;
 // Layers that are scored at the same time: as many threads have work.
 constexpr int64_t kLanes = 8;
@@ -19,10 +23,6 @@ constexpr std::string_view kGiven[] = {kNeedKeys, kNeedValues, kNeedAttended, kN
                                        kNeedRotation};
 // Rows of queries that are held one by one, so that sums are not copied for every token.
 constexpr int64_t kLogRows = 16;
-
-bool Needs(const Policy& policy, std::string_view need) {
-  return std::ranges::count(policy.needs(), need) != 0;
-}
 
 // Lays parts out one behind the other.
 class Layout {
@@ -59,21 +59,21 @@ absl::Status CheckNeeds(const Policy& policy, const std::string& name) {
 }
 
 // The keys and values of all layers, one layer behind the other.
-absl::Status LayOutLayers(const CacheSpec& spec, const BudgetOptions& options, BudgetShape* shape) {
+absl::Status LayOutLayers(const CacheSpec& spec, std::span<const BudgetRule> rules,
+                          BudgetShape* shape) {
+  const BudgetOptions& options = rules.front().options;
   const int n_run_layers = spec.n_run_layers == 0 ? spec.n_layers : spec.n_run_layers;
   CacheSpec held = spec;
   held.window = 0;
   Layout layout(0);
+  shape->kept = 1;
   for (int layer = 0; layer < spec.n_layers; ++layer) {
     const int number = spec.layers.empty() ? layer : spec.layers[static_cast<size_t>(layer)];
     held.max_tokens = std::max<int64_t>(1, options.Slots(spec, number, n_run_layers));
     shape->slots = std::max(shape->slots, held.max_tokens);
-    // By the length of a context some shorter one may have the largest; none is above twice the
-    // mean.
-    const int64_t kept = options.at_mark && options.beta > 0
-                             ? std::min(spec.max_tokens, 2 * options.Kept(spec.max_tokens) + 2)
-                             : options.KeptIn(spec.max_tokens, number, n_run_layers);
-    shape->kept = std::max({int64_t{1}, shape->kept, kept});
+    for (const BudgetRule& rule : rules) {
+      shape->kept = std::max(shape->kept, rule.options.MostKeptIn(spec, number, n_run_layers));
+    }
     held.n_layers = 1;
     NG_ASSIGN_OR_RETURN(const PageShape one, MakePageShape(held));
     BudgetShape::Layer& made = shape->layers.emplace_back();
@@ -89,67 +89,89 @@ absl::Status LayOutLayers(const CacheSpec& spec, const BudgetOptions& options, B
   return absl::OkStatus();
 }
 
-// Lays out what is known of the attention that tokens got.
-absl::StatusOr<AttendedShape> ShapeOfAttended(const CacheSpec& spec, const BudgetOptions& options,
-                                              const Policy& policy, int64_t slots, Layout& layout) {
-  AttendedShape shape{.max_sequences = spec.max_sequences,
-                      .n_layers = spec.n_layers,
-                      .n_kv_heads = spec.n_kv_heads,
-                      .slots = slots,
-                      .drafts = spec.draft_tokens,
-                      .queries = policy.attended_queries(),
-                      .every = options.at_mark ? 0 : options.every};
-  if (!options.at_mark && shape.queries > options.every) {
+// Lays out what is known of the attention that tokens got, where the rule goes by it.
+absl::Status AddAttended(const CacheSpec& spec, const BudgetRule& rule, BudgetShape& shape,
+                         Layout& layout) {
+  const BudgetOptions& options = rule.options;
+  AttendedShape made{.max_sequences = spec.max_sequences,
+                     .n_layers = spec.n_layers,
+                     .n_kv_heads = spec.n_kv_heads,
+                     .slots = shape.slots,
+                     .drafts = spec.draft_tokens,
+                     .queries = rule.policy->attended_queries(),
+                     .every = options.at_mark ? 0 : options.every};
+  if (!GoesByAttention(*rule.policy) ||
+      std::ranges::count(shape.attended, made.queries, &AttendedShape::queries) > 0) {
+    return absl::OkStatus();
+  }
+  if (!options.at_mark && made.queries > options.every) {
     return UsageError("policy '" + options.policy + "' looks at the attention of the last " +
-                      std::to_string(shape.queries) + " queries, must be at most " +
+                      std::to_string(made.queries) + " queries, must be at most " +
                       "cache.budget.every = " + std::to_string(options.every));
   }
-  shape.sums = layout.Add(8, {spec.max_sequences, spec.n_layers, spec.n_kv_heads, 2, shape.slots});
-  shape.log = layout.Add(
-      4, {spec.max_sequences, spec.n_layers, spec.n_kv_heads, shape.drafts, shape.slots});
-  return shape;
+  made.sums = layout.Add(8, {spec.max_sequences, spec.n_layers, spec.n_kv_heads, 2, made.slots});
+  made.log =
+      layout.Add(4, {spec.max_sequences, spec.n_layers, spec.n_kv_heads, made.drafts, made.slots});
+  shape.attended.push_back(made);
+  return absl::OkStatus();
 }
 
-// Lays out what is known of the queries.
-absl::StatusOr<QueryShape> ShapeOfQueries(const CacheSpec& spec, const BudgetOptions& options,
-                                          const Policy& policy, Layout& layout) {
-  QueryShape shape{.max_sequences = spec.max_sequences,
-                   .n_layers = spec.n_layers,
-                   .n_heads = spec.n_heads,
-                   .n_kv_heads = spec.n_kv_heads,
-                   .head_dim = spec.head_dim,
-                   .first = policy.first_query(),
-                   .at_mark = options.at_mark,
-                   .log_rows = std::max(kLogRows, spec.draft_tokens)};
-  if (spec.n_heads < spec.n_kv_heads) {
-    return PluginError("policy '" + options.policy + "' goes by queries: the cache is told of " +
-                       std::to_string(spec.n_heads) + " heads of them, must be at least its " +
-                       std::to_string(spec.n_kv_heads) + " kv heads");
+// Lays out what is known of the queries, where the rule goes by them.
+absl::Status AddQueries(const CacheSpec& spec, const BudgetRule& rule, BudgetShape& shape,
+                        Layout& layout) {
+  const int64_t first = rule.policy->first_query();
+  if (!GoesByQueries(*rule.policy) ||
+      std::ranges::count(shape.queries, first, &QueryShape::first) > 0) {
+    return absl::OkStatus();
   }
-  shape.data = layout.Add(8, {spec.max_sequences, spec.n_layers, 2, shape.n_heads, shape.sums()});
-  shape.log = layout.Add(
-      4, {spec.max_sequences, spec.n_layers, shape.log_rows, shape.n_heads, shape.head_dim});
-  return shape;
+  if (spec.n_heads < spec.n_kv_heads) {
+    return PluginError("policy '" + rule.options.policy +
+                       "' goes by queries: the cache is told of " + std::to_string(spec.n_heads) +
+                       " heads of them, must be at least its " + std::to_string(spec.n_kv_heads) +
+                       " kv heads");
+  }
+  QueryShape made{.max_sequences = spec.max_sequences,
+                  .n_layers = spec.n_layers,
+                  .n_heads = spec.n_heads,
+                  .n_kv_heads = spec.n_kv_heads,
+                  .head_dim = spec.head_dim,
+                  .first = first,
+                  .at_mark = rule.options.at_mark,
+                  .log_rows = std::max(kLogRows, spec.draft_tokens)};
+  made.data = layout.Add(8, {spec.max_sequences, spec.n_layers, 2, made.n_heads, made.sums()});
+  made.log = layout.Add(
+      4, {spec.max_sequences, spec.n_layers, made.log_rows, made.n_heads, made.head_dim});
+  shape.queries.push_back(made);
+  return absl::OkStatus();
 }
 
 }  // namespace
 
-absl::StatusOr<BudgetShape> ShapeOfBudget(const CacheSpec& spec, const BudgetOptions& options,
-                                          const Policy& policy) {
-  NG_RETURN_IF_ERROR(CheckNeeds(policy, options.policy));
+bool GoesByAttention(const Policy& policy) { return Needs(policy, kNeedAttended); }
+
+bool GoesByQueries(const Policy& policy) {
+  return Needs(policy, kNeedQueryStatistics) || Needs(policy, kNeedRotation);
+}
+
+absl::StatusOr<BudgetShape> ShapeOfBudget(const CacheSpec& spec,
+                                          std::span<const BudgetRule> rules) {
+  const BudgetOptions& options = rules.front().options;
   if (spec.max_tokens > std::numeric_limits<int32_t>::max()) {
     return LimitError("sequences of " + std::to_string(spec.max_tokens) +
                       " tokens: a cache with a budget takes at most 2147483647");
   }
   BudgetShape shape;
-  NG_RETURN_IF_ERROR(LayOutLayers(spec, options, &shape));
+  for (const BudgetRule& rule : rules) {
+    NG_RETURN_IF_ERROR(CheckNeeds(*rule.policy, rule.options.policy));
+    shape.has_keys |= Needs(*rule.policy, kNeedKeys);
+    shape.has_values |= Needs(*rule.policy, kNeedValues);
+  }
+  NG_RETURN_IF_ERROR(LayOutLayers(spec, rules, &shape));
   if (shape.pages.plan.layout != kLayoutTiles16) {
     return PluginError("tokens leave, so there are no bounds of keys (layout " +
                        std::string(shape.pages.plan.layout) +
                        "), by which the attention backend reads; contiguous and paged have them");
   }
-  shape.has_keys = Needs(policy, kNeedKeys);
-  shape.has_values = Needs(policy, kNeedValues);
   Layout layout(0);
   layout.Add(shape.pages.page_bytes, {spec.max_sequences});
   for (int64_t* const part : {&shape.positions, &shape.chosen}) {
@@ -162,17 +184,15 @@ absl::StatusOr<BudgetShape> ShapeOfBudget(const CacheSpec& spec, const BudgetOpt
   shape.scores = layout.Add(4, {shape.lanes, spec.n_kv_heads, shape.slots});
   if (shape.has_keys) shape.keys = layout.Add(4, {shape.lanes, shape.slots, spec.head_dim});
   if (shape.has_values) shape.values = layout.Add(4, {shape.lanes, shape.slots, spec.value_dim()});
-  shape.has_attended = Needs(policy, kNeedAttended);
-  if (shape.has_attended) {
-    NG_ASSIGN_OR_RETURN(shape.attended,
-                        ShapeOfAttended(spec, options, policy, shape.slots, layout));
-    shape.masses = layout.Add(4, {shape.lanes, shape.slots});
+  for (const BudgetRule& rule : rules) {
+    NG_RETURN_IF_ERROR(AddAttended(spec, rule, shape, layout));
+    NG_RETURN_IF_ERROR(AddQueries(spec, rule, shape, layout));
   }
-  shape.has_queries = Needs(policy, kNeedQueryStatistics) || Needs(policy, kNeedRotation);
-  if (shape.has_queries) {
-    NG_ASSIGN_OR_RETURN(shape.queries, ShapeOfQueries(spec, options, policy, layout));
-    const int64_t n = QuerySums::StatisticsSize(spec.n_heads / spec.n_kv_heads, spec.head_dim);
-    shape.statistics = layout.Add(8, {shape.lanes, n});
+  if (!shape.attended.empty()) shape.masses = layout.Add(4, {shape.lanes, shape.slots});
+  if (!shape.queries.empty()) {
+    shape.statistics_size =
+        QuerySums::StatisticsSize(spec.n_heads / spec.n_kv_heads, spec.head_dim);
+    shape.statistics = layout.Add(8, {shape.lanes, shape.statistics_size});
   }
   if (layout.overflowed()) {
     return LimitError("a cache of " + std::to_string(spec.max_sequences) + " sequences of " +
@@ -184,8 +204,8 @@ absl::StatusOr<BudgetShape> ShapeOfBudget(const CacheSpec& spec, const BudgetOpt
   plan.boundary_tokens = options.at_mark ? 0 : options.every;
   plan.mark = options.at_mark;
   plan.slots = shape.slots;
-  plan.attended = shape.has_attended;
-  plan.queries = shape.has_queries;
+  plan.attended = !shape.attended.empty();
+  plan.queries = !shape.queries.empty();
   return shape;
 }
 

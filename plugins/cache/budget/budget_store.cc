@@ -16,22 +16,28 @@ namespace ng {
 namespace {
 
 struct Made {
-  BudgetOptions options;
-  std::unique_ptr<Policy> policy;
+  std::vector<BudgetRule> rules;
   BudgetShape shape;
 };
 
 absl::StatusOr<Made> MakeParts(const PluginContext& context, const CacheSpec& spec) {
   Made made;
-  NG_ASSIGN_OR_RETURN(made.options, ReadBudgetOptions(context.options));
-  // No sequence has more, so nothing leaves.
-  if (!made.options.ratio && made.options.tokens >= spec.max_tokens) {
-    made.options.tokens = std::max<int64_t>(1, spec.max_tokens);
-    made.options.beta = 0;
-  }
+  NG_ASSIGN_OR_RETURN(const BudgetOptions options, ReadBudgetOptions(context.options));
   if (context.host == nullptr) return PluginError("nobody makes the policy: there is no host");
-  NG_ASSIGN_OR_RETURN(made.policy, context.host->CreatePolicy(made.options.policy, {}));
-  NG_ASSIGN_OR_RETURN(made.shape, ShapeOfBudget(spec, made.options, *made.policy));
+  made.rules.push_back({options.RuleName(), options, nullptr});
+  for (const BudgetRuleName& rule : options.rules) {
+    const BudgetOptions by_rule = options.With(rule);
+    made.rules.push_back({by_rule.RuleName(), by_rule, nullptr});
+  }
+  for (BudgetRule& rule : made.rules) {
+    // No sequence has more, so nothing leaves.
+    if (!rule.options.ratio && rule.options.tokens >= spec.max_tokens) {
+      rule.options.tokens = std::max<int64_t>(1, spec.max_tokens);
+      rule.options.beta = 0;
+    }
+    NG_ASSIGN_OR_RETURN(rule.policy, context.host->CreatePolicy(rule.options.policy, {}));
+  }
+  NG_ASSIGN_OR_RETURN(made.shape, ShapeOfBudget(spec, made.rules));
   return made;
 }
 
@@ -39,6 +45,18 @@ absl::StatusOr<Made> MakeParts(const PluginContext& context, const CacheSpec& sp
 CacheSpec WithoutWindow(CacheSpec spec) {
   spec.window = 0;
   return spec;
+}
+
+std::vector<std::string> NamesOf(std::span<const BudgetRule> rules) {
+  std::vector<std::string> names;
+  names.reserve(rules.size());
+  for (const BudgetRule& rule : rules) names.push_back(rule.name);
+  return names;
+}
+
+int64_t Microseconds(double seconds) {
+  constexpr double kPerSecond = 1e6;
+  return static_cast<int64_t>(seconds * kPerSecond);
 }
 
 std::vector<int> LayersOf(const CacheSpec& spec) {
@@ -59,36 +77,37 @@ absl::StatusOr<std::unique_ptr<CacheStore>> CreateBudgetStore(const PluginContex
                                                               const CacheSpec& spec) {
   NG_ASSIGN_OR_RETURN(Made made, MakeParts(context, spec));
   NG_ASSIGN_OR_RETURN(std::shared_ptr<std::byte> memory, ReserveTiles(made.shape.pages.plan.bytes));
-  return std::make_unique<BudgetStore>(context, spec, made.options, made.shape, std::move(memory),
-                                       std::move(made.policy));
+  return std::make_unique<BudgetStore>(context, spec, std::move(made.rules), made.shape,
+                                       std::move(memory));
 }
 
 BudgetStore::BudgetStore(const PluginContext& context, const CacheSpec& spec,
-                         const BudgetOptions& options, const BudgetShape& shape,
-                         std::shared_ptr<std::byte> memory, std::unique_ptr<Policy> policy)
+                         std::vector<BudgetRule> rules, const BudgetShape& shape,
+                         std::shared_ptr<std::byte> memory)
     : TileStore(context, WithoutWindow(spec)),
       executor_(*context.executor),
-      options_(options),
+      rules_(std::move(rules)),
+      rule_names_(NamesOf(rules_)),
+      options_(rules_.front().options),
       shape_(shape),
       head_dim_(spec.head_dim),
       value_dim_(spec.value_dim()),
       layers_(LayersOf(spec)),
       n_run_layers_(spec.n_run_layers == 0 ? spec.n_layers : spec.n_run_layers),
       memory_(std::move(memory)),
-      policy_(std::move(policy)),
       slots_(static_cast<size_t>(spec.max_sequences)),
       held_(static_cast<size_t>(int64_t{spec.max_sequences} * spec.n_layers)),
       chosen_(static_cast<size_t>(shape.lanes)) {
   for (int64_t i = 0; i < spec.max_sequences; ++i) {
     pages_.push_back(memory_.get() + i * shape_.pages.page_bytes);
   }
-  if (shape_.has_attended) {
-    attended_ = std::make_unique<AttendedSums>(shape_.attended, executor_, memory_.get());
+  for (const AttendedShape& attended : shape_.attended) {
+    attended_.push_back(std::make_unique<AttendedSums>(attended, executor_, memory_.get()));
   }
-  if (shape_.has_queries) {
-    queries_ = std::make_unique<QuerySums>(shape_.queries, executor_, context.isa, memory_.get());
-    rotations_.resize(static_cast<size_t>(spec.n_layers));
+  for (const QueryShape& queries : shape_.queries) {
+    queries_.push_back(std::make_unique<QuerySums>(queries, executor_, context.isa, memory_.get()));
   }
+  rotations_.resize(static_cast<size_t>(spec.n_layers));
 }
 
 absl::StatusOr<SequenceId> BudgetStore::Open(int64_t capacity) {
@@ -127,8 +146,8 @@ absl::Status BudgetStore::Truncate(SequenceId sequence, int64_t length) {
     ForSums([&](const auto& sums) { can = can && sums.CanTruncate(sequence, length); });
     if (!can) {
       return UnsupportedError("cannot truncate sequence " + std::to_string(sequence) + " to " +
-                              std::to_string(length) + " tokens: policy " + options_.policy +
-                              " counts what those behind gave");
+                              std::to_string(length) + " tokens: policy " +
+                              RuleOf(sequence).options.policy + " counts what those behind gave");
     }
     ForSums([&](auto& sums) { sums.Truncate(sequence, length); });
   }
@@ -146,15 +165,20 @@ void BudgetStore::SetRotation(int layer, const Rotation& rotation, double scale)
 
 absl::Status BudgetStore::Queries(int layer, std::span<const SequenceRows> rows,
                                   const TensorView<const float, 3>& q) {
-  for (const SequenceRows& entry : rows) NG_RETURN_IF_ERROR(queries_->Add(layer, entry, q));
+  for (const auto& sums : queries_) {
+    for (const SequenceRows& entry : rows) NG_RETURN_IF_ERROR(sums->Add(layer, entry, q));
+  }
   return absl::OkStatus();
 }
 
 absl::Status BudgetStore::SetMark(SequenceId sequence, int64_t length) {
   Slot& slot = At(sequence);
   const bool may = slot.length == 0 || (slot.mark == 0 && length > slot.length);
-  const bool counted = slot.length == 0 ||
-                       slot.length <= length - shape_.attended.queries;  // all queries that count
+  int64_t queries = 0;  // the most that count
+  for (const AttendedShape& attended : shape_.attended) {
+    queries = std::max(queries, attended.queries);
+  }
+  const bool counted = slot.length == 0 || slot.length <= length - queries;
   if (slot.mark == length || (may && counted)) {
     slot.mark = length;
     ForSums([&](auto& sums) { sums.SetMark(sequence, length); });
@@ -166,6 +190,46 @@ absl::Status BudgetStore::SetMark(SequenceId sequence, int64_t length) {
       (slot.mark == 0 ? " already" : ", of a context of " + std::to_string(slot.mark)));
 }
 
+absl::Status BudgetStore::SetRule(SequenceId sequence, int rule) {
+  if (At(sequence).left_at > 0) {
+    return UnsupportedError("sequence " + std::to_string(sequence) + " cannot go by " +
+                            rule_names_[static_cast<size_t>(rule)] + ": tokens have left by " +
+                            rule_names_[At(sequence).rule]);
+  }
+  At(sequence).rule = static_cast<size_t>(rule);
+  return absl::OkStatus();
+}
+
+int64_t BudgetStore::MassTokens(const SequenceRows& rows) const {
+  int64_t most = 0;
+  for (const auto& sums : attended_) most = std::max(most, sums->Wanted(rows));
+  return most;
+}
+
+absl::Status BudgetStore::Attended(int layer, const SequenceRows& rows,
+                                   const TensorView<const float, 3>& mass) {
+  for (const auto& sums : attended_) {
+    const int64_t n = sums->Wanted(rows);
+    if (n == 0) continue;
+    TensorView<const float, 3> last = mass;
+    last.data = mass.Row(mass.extent[0] - n, 0);
+    last.extent[0] = n;
+    NG_RETURN_IF_ERROR(sums->Add(layer, rows, last));
+  }
+  return absl::OkStatus();
+}
+
+const AttendedSums& BudgetStore::AttendedOf(const Policy& policy) const {
+  const auto of =
+      std::ranges::find(shape_.attended, policy.attended_queries(), &AttendedShape::queries);
+  return *attended_[static_cast<size_t>(of - shape_.attended.begin())];
+}
+
+const QuerySums& BudgetStore::QueriesOf(const Policy& policy) const {
+  const auto of = std::ranges::find(shape_.queries, policy.first_query(), &QueryShape::first);
+  return *queries_[static_cast<size_t>(of - shape_.queries.begin())];
+}
+
 absl::StatusOr<SequenceId> BudgetStore::Fork(SequenceId sequence, int64_t capacity) {
   NG_RETURN_IF_ERROR(CheckForkCapacity(sequence, capacity));
   NG_ASSIGN_OR_RETURN(const SequenceId fork, Open(capacity));
@@ -173,6 +237,7 @@ absl::StatusOr<SequenceId> BudgetStore::Fork(SequenceId sequence, int64_t capaci
   to.length = At(sequence).length;
   to.left_at = At(sequence).left_at;
   to.mark = At(sequence).mark;
+  to.rule = At(sequence).rule;
   ForSums([&](auto& sums) {
     sums.SetMark(fork, to.mark);
     sums.Copy(sequence, fork);
@@ -241,7 +306,7 @@ bool BudgetStore::Evicts(const SequenceRows& rows) const {
 
 bool BudgetStore::EvictsIn(int layer, const SequenceRows& rows) const {
   const int64_t length = rows.start_pos + rows.n_tokens;
-  return length - HeldIn(rows.sequence, layer).gone > KeptIn(layer, length);
+  return length - HeldIn(rows.sequence, layer).gone > KeptIn(rows.sequence, layer, length);
 }
 
 absl::Status BudgetStore::Commit(std::span<const SequenceRows> rows) {
@@ -285,7 +350,7 @@ absl::Status BudgetStore::Choose(const SequenceRows& rows) {
 absl::Status BudgetStore::ChooseInLayer(const SequenceRows& rows, const KvView& view,
                                         int64_t lane) {
   const auto n = static_cast<size_t>(view.n_slots());
-  const int64_t n_kept = KeptIn(view.layer, view.length);
+  const int64_t n_kept = KeptIn(view.sequence, view.layer, view.length);
   for (int head = 0; head < n_kv_heads_; ++head) NG_RETURN_IF_ERROR(Score(rows, view, head, lane));
   if (!options_.per_head) {
     const std::span<float> mean = ScoresOf(lane, 0);
@@ -329,33 +394,33 @@ absl::Status BudgetStore::Score(const SequenceRows& rows, const KvView& view, in
   };
   if (shape_.has_keys) tokens.keys = decode(KvPart::kKey, shape_.keys, head_dim_);
   if (shape_.has_values) tokens.values = decode(KvPart::kValue, shape_.values, value_dim_);
-  if (shape_.has_attended) {
+  const Policy& policy = *RuleOf(rows.sequence).policy;
+  if (GoesByAttention(policy)) {
     const std::span<float> masses = Part<float>(shape_.masses, lane, shape_.slots).first(first);
-    attended_->Sum(view.layer, kv_head, rows, masses);
+    AttendedOf(policy).Sum(view.layer, kv_head, rows, masses);
     tokens.attended = masses;
   }
-  if (shape_.has_queries) {
-    const int64_t size = QuerySums::StatisticsSize(shape_.queries.n_heads / n_kv_heads_, head_dim_);
+  if (GoesByQueries(policy)) {
     const LayerRotation& rotation = rotations_[static_cast<size_t>(view.layer)];
-    tokens.queries =
-        queries_->Of(view.layer, kv_head, rows, Part<double>(shape_.statistics, lane, size));
+    tokens.queries = QueriesOf(policy).Of(
+        view.layer, kv_head, rows, Part<double>(shape_.statistics, lane, shape_.statistics_size));
     tokens.queries.scale = rotation.scale;
     tokens.rotation = rotation.rotation;
   }
-  return policy_->Score(tokens, ScoresOf(lane, kv_head).first(first));
+  return policy.Score(tokens, ScoresOf(lane, kv_head).first(first));
 }
 
 absl::Status BudgetStore::Evict(const SequenceRows& rows) {
   const SequenceId sequence = rows.sequence;
   const int64_t length = rows.start_pos + rows.n_tokens;
   const int64_t n_items = int64_t{n_layers_} * n_kv_heads_;
-  if (attended_ != nullptr) attended_->Settle(rows);
+  for (const auto& sums : attended_) sums->Settle(rows);
   NG_RETURN_IF_ERROR(ParallelFor(executor_, n_items, [&](int64_t item, int64_t end, int) {
     for (; item < end; ++item) {
       const int layer = static_cast<int>(item / n_kv_heads_);
       if (!EvictsIn(layer, rows)) continue;
       const int head = static_cast<int>(item % n_kv_heads_);
-      const int64_t n_kept = KeptIn(layer, length);
+      const int64_t n_kept = KeptIn(sequence, layer, length);
       const KvView view = View(layer, sequence, length);
       const std::span<const int32_t> chosen = OfHead(shape_.chosen, sequence, layer, head, n_kept);
       const std::span<int32_t> positions = OfHead(shape_.positions, sequence, layer, head, n_kept);
@@ -365,13 +430,13 @@ absl::Status BudgetStore::Evict(const SequenceRows& rows) {
         positions[static_cast<size_t>(to)] = static_cast<int32_t>(view.TokenAt(head, from));
         if (from != to) MoveSlot(view, head, from, to);
       }
-      if (attended_ != nullptr) attended_->Keep(layer, head, sequence, chosen);
+      for (const auto& sums : attended_) sums->Keep(layer, head, sequence, chosen);
     }
   }));
   for (int layer = 0; layer < n_layers_; ++layer) {
     if (!EvictsIn(layer, rows)) continue;
-    const int64_t n_kept = KeptIn(layer, length);
-    if (attended_ != nullptr) attended_->Left(layer, sequence, n_kept);
+    const int64_t n_kept = KeptIn(sequence, layer, length);
+    for (const auto& sums : attended_) sums->Left(layer, sequence, n_kept);
     Held& held = HeldIn(sequence, layer);
     n_gone_ += length - n_kept - held.gone;
     held = {.gone = length - n_kept, .kept = n_kept};
@@ -385,15 +450,18 @@ std::string BudgetStore::Report() const {
   if (n_evictions_ == 0) return {};
   char seconds[32];
   std::snprintf(seconds, sizeof(seconds), "%.3f", seconds_);
-  return "policy " + options_.policy + " let " + std::to_string(n_gone_ / n_layers_) +
-         " tokens go, which took " + seconds + " s";
+  std::string policies = "policy " + options_.policy;
+  if (rules_.size() > 1) policies = std::to_string(rules_.size()) + " rules";
+  return policies + " let " + std::to_string(n_gone_ / n_layers_) + " tokens go, which took " +
+         seconds + " s";
 }
 
 void* BudgetStore::Capability(std::string_view name) {
-  if (attended_ == nullptr && name == AttendedMass::kName) return nullptr;
-  if (queries_ == nullptr && name == PlainQueries::kName) return nullptr;
-  if (!options_.at_mark && name == ContextMark::kName) return nullptr;
-  return OfferCapability<Statistics, AttendedMass, PlainQueries, ContextMark>(this, name);
+  if (attended_.empty() && name == AttendedMass::kName) return nullptr;
+  if (queries_.empty() && name == PlainQueries::kName) return nullptr;
+  if (!options_.at_mark && (name == ContextMark::kName || name == KeepRules::kName)) return nullptr;
+  return OfferCapability<Statistics, AttendedMass, PlainQueries, ContextMark, KeepRules>(this,
+                                                                                         name);
 }
 
 absl::StatusOr<std::vector<Statistic>> BudgetStore::Values() const {
@@ -401,6 +469,7 @@ absl::StatusOr<std::vector<Statistic>> BudgetStore::Values() const {
   return std::vector<Statistic>{{"budget_tokens", shape_.kept, "tokens"},
                                 {"tokens_gone", n_gone_ / n_layers_, "tokens"},
                                 {"evictions", n_evictions_, "times"},
+                                {"scoring_microseconds", Microseconds(seconds_), "us"},
                                 {"bytes_of_keys_and_values", pages, "bytes"},
                                 {"bytes_beside", shape_.pages.plan.bytes - pages, "bytes"}};
 }

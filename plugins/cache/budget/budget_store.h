@@ -59,27 +59,39 @@ struct BudgetShape {
   int64_t keys = 0;        // float [lanes, slots, head_dim], where the policy needs them
   int64_t values = 0;      // float [lanes, slots, value_dim], alike
   int64_t masses = 0;      // float [lanes, slots], alike: the attention that a head's tokens got
-  int64_t statistics = 0;  // double [lanes, QuerySums::StatisticsSize()], alike
+  int64_t statistics = 0;  // double [lanes, statistics_size], alike
+  int64_t statistics_size = 0;
   bool has_keys = false;
   bool has_values = false;
-  bool has_attended = false;
-  bool has_queries = false;
-  AttendedShape attended;  // where the policy needs it
-  QueryShape queries;      // alike
+  // Where policies need it: for each number of queries that any of them goes by, and for each first
+  // query that counts.
+  std::vector<AttendedShape> attended;
+  std::vector<QueryShape> queries;
 };
-absl::StatusOr<BudgetShape> ShapeOfBudget(const CacheSpec& spec, const BudgetOptions& options,
-                                          const Policy& policy);
+
+bool GoesByAttention(const Policy& policy);
+bool GoesByQueries(const Policy& policy);
+
+// By what tokens leave: the policy, and how many stay.
+struct BudgetRule {
+  std::string name;
+  BudgetOptions options;
+  std::unique_ptr<Policy> policy;
+};
+// REQUIRES: one rule at least; they differ in policy, tokens and ratio alone.
+absl::StatusOr<BudgetShape> ShapeOfBudget(const CacheSpec& spec, std::span<const BudgetRule> rules);
 
 class BudgetStore final : public TileStore,
                           public Statistics,
                           public AttendedMass,
                           public PlainQueries,
-                          public ContextMark {
+                          public ContextMark,
+                          public KeepRules {
  public:
-  // memory: [shape.pages.plan.bytes], 64-byte aligned, zero.
-  BudgetStore(const PluginContext& context, const CacheSpec& spec, const BudgetOptions& options,
-              const BudgetShape& shape, std::shared_ptr<std::byte> memory,
-              std::unique_ptr<Policy> policy);
+  // memory: [shape.pages.plan.bytes], 64-byte aligned, zero. rules: those of the shape. Sequences
+  // go by the first one unless they are told otherwise.
+  BudgetStore(const PluginContext& context, const CacheSpec& spec, std::vector<BudgetRule> rules,
+              const BudgetShape& shape, std::shared_ptr<std::byte> memory);
 
   CachePlan plan() const override { return shape_.pages.plan; }
   absl::StatusOr<SequenceId> Open(int64_t capacity) override;
@@ -93,16 +105,16 @@ class BudgetStore final : public TileStore,
   std::string Report() const override;
   void* Capability(std::string_view name) override;
   absl::StatusOr<std::vector<Statistic>> Values() const override;
-  int64_t MassTokens(const SequenceRows& rows) const override { return attended_->Wanted(rows); }
+  int64_t MassTokens(const SequenceRows& rows) const override;
   absl::Status Attended(int layer, const SequenceRows& rows,
-                        const TensorView<const float, 3>& mass) override {
-    return attended_->Add(layer, rows, mass);
-  }
+                        const TensorView<const float, 3>& mass) override;
   void SetRotation(int layer, const Rotation& rotation, double scale) override;
   absl::Status Queries(int layer, std::span<const SequenceRows> rows,
                        const TensorView<const float, 3>& q) override;
   absl::Status SetMark(SequenceId sequence, int64_t length) override;
   int64_t Mark(SequenceId sequence) const override { return At(sequence).mark; }
+  std::span<const std::string> Rules() const override { return rule_names_; }
+  absl::Status SetRule(SequenceId sequence, int rule) override;
 
  private:
   struct Slot {
@@ -111,6 +123,7 @@ class BudgetStore final : public TileStore,
     int64_t capacity = 0;
     int64_t left_at = 0;  // tokens that there were when some have left the last time; 0: none has
     int64_t mark = 0;     // 0: it has not been told
+    size_t rule = 0;
   };
   // Of one layer of a sequence.
   struct Held {
@@ -125,19 +138,20 @@ class BudgetStore final : public TileStore,
     double scale = 0.0;
   };
 
-  // Calls it with attended_ and with queries_, those that there are.
+  // Calls it with each of attended_ and of queries_.
   template <class Call>
   void ForSums(Call call) const {
-    if (attended_ != nullptr) call(*attended_);
-    if (queries_ != nullptr) call(*queries_);
+    for (const auto& sums : attended_) call(*sums);
+    for (const auto& sums : queries_) call(*sums);
   }
   absl::Status MakeRoom(const SequenceRows& rows) override;
   // Whether tokens leave behind these rows, and in which layer.
   bool Evicts(const SequenceRows& rows) const;
   bool EvictsIn(int layer, const SequenceRows& rows) const;
   // Tokens that stay in a layer then, of all that there have been.
-  int64_t KeptIn(int layer, int64_t length) const {
-    return options_.KeptIn(length, layers_[static_cast<size_t>(layer)], n_run_layers_);
+  int64_t KeptIn(SequenceId sequence, int layer, int64_t length) const {
+    return RuleOf(sequence).options.KeptIn(length, layers_[static_cast<size_t>(layer)],
+                                           n_run_layers_);
   }
   // Chooses what a sequence keeps, in all layers; nothing has changed yet.
   absl::Status Choose(const SequenceRows& rows);
@@ -169,25 +183,30 @@ class BudgetStore final : public TileStore,
   const Held& HeldIn(SequenceId sequence, int layer) const {
     return held_[static_cast<size_t>(int64_t{sequence} * n_layers_ + layer)];
   }
+  const BudgetRule& RuleOf(SequenceId sequence) const { return rules_[At(sequence).rule]; }
+  // What a policy goes by that needs it.
+  const AttendedSums& AttendedOf(const Policy& policy) const;
+  const QuerySums& QueriesOf(const Policy& policy) const;
   Slot& At(SequenceId sequence) { return slots_[static_cast<size_t>(sequence)]; }
   const Slot& At(SequenceId sequence) const { return slots_[static_cast<size_t>(sequence)]; }
 
   Executor& executor_;
-  const BudgetOptions options_;
+  const std::vector<BudgetRule> rules_;
+  const std::vector<std::string> rule_names_;
+  const BudgetOptions& options_;  // of the first rule; what all have alike
   const BudgetShape shape_;
   const int head_dim_;
   const int value_dim_;
   const std::vector<int> layers_;  // [n_layers], as the run numbers them
   const int n_run_layers_;
   const std::shared_ptr<std::byte> memory_;
-  const std::unique_ptr<Policy> policy_;
-  std::unique_ptr<AttendedSums> attended_;  // null: the policy does not need it
-  std::unique_ptr<QuerySums> queries_;      // alike
-  std::vector<LayerRotation> rotations_;    // [n_layers]
-  std::vector<const std::byte*> pages_;     // [max_sequences]
-  std::vector<Slot> slots_;                 // [max_sequences]
-  std::vector<Held> held_;                  // [max_sequences, n_layers]
-  std::vector<absl::Status> chosen_;        // [lanes]
+  std::vector<std::unique_ptr<AttendedSums>> attended_;  // [shape.attended]
+  std::vector<std::unique_ptr<QuerySums>> queries_;      // [shape.queries]
+  std::vector<LayerRotation> rotations_;                 // [n_layers], where there are queries_
+  std::vector<const std::byte*> pages_;                  // [max_sequences]
+  std::vector<Slot> slots_;                              // [max_sequences]
+  std::vector<Held> held_;                               // [max_sequences, n_layers]
+  std::vector<absl::Status> chosen_;                     // [lanes]
   int64_t n_evictions_ = 0;
   int64_t n_gone_ = 0;  // in all layers together
   double seconds_ = 0.0;

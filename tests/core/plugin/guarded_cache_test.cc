@@ -435,6 +435,60 @@ TEST(GuardedCache, TellsAStoreTheMarkAndHoldsItToIt) {
   EXPECT_EQ(CapabilityOf<ContextMark>(**plain), nullptr);
 }
 
+// Has marks and rules, and does with these what `how` says.
+class Ruled final : public ScatteredStore, public ContextMark, public KeepRules {
+ public:
+  Ruled(const CacheSpec& spec, std::string how) : ScatteredStore(spec), how_(std::move(how)) {
+    if (how_ != "has no rules") rules_.emplace_back("mine:7");
+  }
+  CachePlan plan() const override {
+    CachePlan plan = ScatteredStore::plan();
+    plan.mark = how_ != "has no mark";
+    return plan;
+  }
+  void* Capability(std::string_view name) override {
+    return OfferCapability<Snapshots, ContextMark, KeepRules>(this, name);
+  }
+  absl::Status SetMark(SequenceId /*sequence*/, int64_t /*length*/) override {
+    return absl::OkStatus();
+  }
+  int64_t Mark(SequenceId /*sequence*/) const override { return 0; }
+  std::span<const std::string> Rules() const override { return rules_; }
+  absl::Status SetRule(SequenceId /*sequence*/, int /*rule*/) override {
+    if (how_ == "throws") throw std::runtime_error("thrown by SetRule");
+    if (how_ == "cannot") return UnsupportedError("it is too late");
+    return absl::OkStatus();
+  }
+
+ private:
+  const std::string how_;
+  std::vector<std::string> rules_;
+};
+
+TEST(GuardedCache, TellsAStoreTheRuleOfASequence) {
+  const CacheSpec spec = SmallSpec();
+  const auto set = [&](const std::string& how) -> absl::Status {
+    NG_ASSIGN_OR_RETURN(const auto cache,
+                        GuardedCache::Make(Here(), std::make_unique<Ruled>(spec, how),
+                                           Ruled(spec, how).plan(), spec, true));
+    auto* const rules = CapabilityOf<KeepRules>(*cache);
+    EXPECT_EQ(rules->Rules().front(), "mine:7");
+    EXPECT_EQ(ExitCode(rules->SetRule(0, 0)), 1);  // it is not open
+    const SequenceId id = cache->Open(40).value();
+    return rules->SetRule(id, 0);
+  };
+  const std::string name(kName);
+  EXPECT_EQ(set(""), absl::OkStatus());
+  EXPECT_EQ(set("cannot"), UnsupportedError(name + ": it is too late"));
+  EXPECT_EQ(set("throws"), PluginError(name + " threw: thrown by SetRule"));
+  const std::string has = name + ": the store has the capability ng.keep_rules, but ";
+  EXPECT_EQ(set("has no rules"), PluginError(has + "no rules"));
+  EXPECT_EQ(set("has no mark"), PluginError(has + "its plan has not mark"));
+  const auto plain = Guard("", "", false);
+  ASSERT_TRUE(plain.ok()) << plain.status();
+  EXPECT_EQ(CapabilityOf<KeepRules>(**plain), nullptr);
+}
+
 TEST(GuardedCache, ACloseThatThrowsIsTheAnswerOfAllThatFollows) {
   const auto cache = Guard("Close", "throws", false);
   ASSERT_TRUE(cache.ok()) << cache.status();

@@ -112,6 +112,48 @@ TEST_P(BudgetPrompt, OfABudgetAsLongAsTheContextHasTheBitsOfContiguous) {
   }
 }
 
+// A context is read once, and forks of it have the bits of engines that know one policy and budget.
+TEST_P(BudgetPrompt, ForksByRulesHaveTheBitsOfEnginesOfTheirOwn) {
+  const std::string options[] = {"policy.snapkv.queries=6"};
+  const std::unique_ptr<Engine> all =
+      Open({options[0], "cache.budget.rules=knorm:9,observed:14,tova:20,snapkv:10,snapkv:30"});
+  const std::vector<int32_t> context = SomeTokens(40);
+  const std::vector<int32_t> question = SomeTokens(kPromptTokens - 40);
+  const SequenceId read = all->OpenSequence(kPromptTokens).value();
+  ASSERT_TRUE(all->SetContext(read, 40).ok());
+  test::LastLogits(*all, read, {context.begin(), context.end() - 1});
+  for (const char* const rule :
+       {"keydiff:14", "knorm:9", "observed:14", "tova:20", "snapkv:10", "snapkv:30"}) {
+    SCOPED_TRACE(rule);
+    const std::string text = rule;
+    const size_t colon = text.find(':');
+    const std::unique_ptr<Engine> own =
+        Open({options[0], "cache.budget.policy=" + text.substr(0, colon),
+              "cache.budget.tokens=" + text.substr(colon + 1)});
+    const SequenceId fork = all->ForkSequence(read, kPromptTokens).value();
+    const SequenceId id = own->OpenSequence(kPromptTokens).value();
+    ASSERT_TRUE(own->SetContext(id, 40).ok());
+    ASSERT_TRUE(all->SetKeepRule(fork, rule).ok());
+    std::vector<int32_t> whole = context;
+    whole.insert(whole.end(), question.begin(), question.end());
+    std::vector<int32_t> rest(context.end() - 1, context.end());
+    rest.insert(rest.end(), question.begin(), question.end());
+    EXPECT_EQ(test::LastLogits(*all, fork, rest), test::LastLogits(*own, id, whole));
+    EXPECT_TRUE(IsUnsupported(all->SetKeepRule(fork, "keydiff:14")));
+    all->CloseSequence(fork);
+  }
+  const absl::Status unknown = all->SetKeepRule(read, "knorm:10");
+  EXPECT_EQ(ExitCode(unknown), 2);
+  EXPECT_THAT(std::string(unknown.message()),
+              AllOf(HasSubstr("no tokens go by 'knorm:10'"), HasSubstr("keydiff:14, knorm:9, ")));
+  all->CloseSequence(read);
+  EXPECT_THAT(std::string(all->SetKeepRule(read, "knorm:9").message()), HasSubstr("not open"));
+  const std::unique_ptr<Engine> contiguous = Open({"cache.name=contiguous"});
+  const SequenceId plain = contiguous->OpenSequence(kPromptTokens).value();
+  EXPECT_THAT(std::string(contiguous->SetKeepRule(plain, "knorm:9").message()),
+              HasSubstr("it can by: none"));
+}
+
 // One answer, whether a request runs alone or in a batch, in chunks, or with nothing kept.
 TEST_P(BudgetPrompt, RequestsHaveOneAnswer) {
   std::vector<GenerateRequest> requests;

@@ -11,6 +11,7 @@
 #include "ng/conform/cache.h"
 #include "plugins/cache/budget/budget_store.h"
 #include "plugins/policy/observed/observed.h"
+#include "tests/plugins/cache/make_budget.h"
 
 namespace ng {
 namespace {
@@ -88,13 +89,10 @@ std::string Checked(bool faulty) {
     by.text = "sum";
     PluginContext plain;
     plain.options = OptionValues({&by, 1});
-    std::unique_ptr<Policy> policy = std::make_unique<ObservedPolicy>(plain);
-    NG_ASSIGN_OR_RETURN(const BudgetShape shape, ShapeOfBudget(spec, options, *policy));
-    NG_ASSIGN_OR_RETURN(std::shared_ptr<std::byte> memory, ReserveTiles(shape.pages.plan.bytes));
-    return std::make_unique<WeighsBySteps>(
-        std::make_unique<BudgetStore>(context, spec, options, shape, std::move(memory),
-                                      std::move(policy)),
-        faulty);
+    NG_ASSIGN_OR_RETURN(
+        std::unique_ptr<CacheStore> store,
+        test::MakeBudget(context, spec, options, std::make_unique<ObservedPolicy>(plain)));
+    return std::make_unique<WeighsBySteps>(std::move(store), faulty);
   };
   std::string found;
   for (const conform::CacheCheck& check : conform::CacheChecks()) {

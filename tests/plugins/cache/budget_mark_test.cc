@@ -196,6 +196,7 @@ absl::StatusOr<BudgetOptions> ReadMarkOptions(const std::string& when, int64_t t
     value.name = option.name;
     value.type = option.type;
     value.text = value.name == "when" ? when : value.name == "per" ? "head" : "window";
+    if (value.name == "rules") value.text.clear();
     value.integer = value.name == "tokens" ? tokens : 1;
     value.real = ratio;
   }

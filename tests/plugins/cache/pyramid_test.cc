@@ -66,6 +66,12 @@ class PyramidStore : public ::testing::Test {
  protected:
   PyramidStore() { context_.executor = executor_.get(); }
 
+  BudgetShape ShapeOf(const CacheSpec& spec, const BudgetOptions& options) const {
+    const std::vector<BudgetRule> rules =
+        test::OneRule(options, std::make_unique<KeydiffPolicy>(context_));
+    return ShapeOfBudget(spec, rules).value();
+  }
+
   std::unique_ptr<Executor> executor_ = MakeExecutor(2);
   PluginContext context_;
 };
@@ -94,7 +100,7 @@ TEST_F(PyramidStore, LayersHoldTheirOwnNumbersOfTokens) {
   BudgetOptions even = options;
   even.beta = 0;
   const auto bytes = [&](const BudgetOptions& of) {
-    return ShapeOfBudget(spec, of, KeydiffPolicy(context_)).value().pages.page_bytes;
+    return ShapeOf(spec, of).pages.page_bytes;
   };
   EXPECT_NEAR(static_cast<double>(bytes(options)), static_cast<double>(bytes(even)), 8000);
   EXPECT_EQ(store->plan().slots, 180 + 32);
@@ -108,7 +114,7 @@ TEST_F(PyramidStore, GoesByTheLayersOfTheRun) {
   const int layers[] = {1, 4};
   spec.layers = layers;
   spec.n_run_layers = 5;
-  const BudgetShape shape = ShapeOfBudget(spec, options, KeydiffPolicy(context_)).value();
+  const BudgetShape shape = ShapeOf(spec, options);
   EXPECT_EQ(shape.slots, 140 + 32);
   EXPECT_EQ(shape.layers[1].page_tokens, 64);  // whole tiles of 20 + 32
 }

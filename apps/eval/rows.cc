@@ -21,6 +21,12 @@ absl::StatusOr<int64_t> TokensGone(const Engine& engine) {
   return StatisticValue(statistics, "tokens_gone");
 }
 
+absl::StatusOr<double> ScoringSeconds(const Engine& engine) {
+  constexpr double kMicro = 1e-6;
+  NG_ASSIGN_OR_RETURN(const std::vector<Statistic> statistics, engine.CacheStatistics());
+  return kMicro * static_cast<double>(StatisticValue(statistics, "scoring_microseconds"));
+}
+
 int64_t ChunkOf(const Config& config) {
   constexpr const char* kKey = "run.prefill_chunk";
   return config.IsDefault(kKey) ? kDefaultChunk : config.Int(kKey);
@@ -37,6 +43,27 @@ absl::Status WindowRows::Open() {
   NG_ASSIGN_OR_RETURN(sequence_, engine_.OpenSequence(static_cast<int64_t>(window_.fed.size())));
   NG_ASSIGN_OR_RETURN(gone_at_open_, TokensGone(engine_));
   return absl::OkStatus();
+}
+
+absl::Status WindowRows::OpenBehind(int64_t n_context) {
+  NG_RETURN_IF_ERROR(Open());
+  NG_RETURN_IF_ERROR(engine_.SetContext(*sequence_, n_context));
+  while (static_cast<int64_t>(fed_) < n_context - 1) {
+    const auto left = static_cast<size_t>(n_context - 1) - fed_;
+    const auto chunk = window_.fed.subspan(fed_, chunk_ == 0 ? left : std::min(chunk_, left));
+    const std::vector<int32_t> tokens(chunk.begin(), chunk.end());
+    NG_RETURN_IF_ERROR(engine_.Extend({&*sequence_, 1}, {&tokens, 1}).status());
+    fed_ += chunk.size();
+  }
+  return absl::OkStatus();
+}
+
+absl::Status WindowRows::Fork(const WindowRows& other, const std::string& rule) {
+  NG_ASSIGN_OR_RETURN(
+      sequence_, engine_.ForkSequence(*other.sequence_, static_cast<int64_t>(window_.fed.size())));
+  NG_ASSIGN_OR_RETURN(gone_at_open_, TokensGone(engine_));
+  fed_ = other.fed_;
+  return rule.empty() ? absl::OkStatus() : engine_.SetKeepRule(*sequence_, rule);
 }
 
 absl::StatusOr<std::span<const float>> WindowRows::Next() {

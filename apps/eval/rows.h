@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <string>
 
 #include "apps/eval/texts.h"
 #include "ng/engine.h"
@@ -15,6 +16,10 @@ namespace ng::eval {
 
 // How many tokens the engine's cache has let go since Load; 0 where it lets none go.
 absl::StatusOr<int64_t> TokensGone(const Engine& engine);
+
+// The seconds that the engine's cache took to score tokens and let them go, since Load; 0 where it
+// does not count them.
+absl::StatusOr<double> ScoringSeconds(const Engine& engine);
 
 // run.prefill_chunk, or kDefaultChunk where nothing sets it; 0: a whole window.
 int64_t ChunkOf(const Config& config);
@@ -29,6 +34,12 @@ class WindowRows {
   WindowRows& operator=(const WindowRows&) = delete;
 
   absl::Status Open();
+  // The same for a window of which rows behind a context are wanted: reads all of it but its last
+  // token, whose rows nobody gets. The cache is told of the context where it asks.
+  absl::Status OpenBehind(int64_t n_context);
+  // The sequence of `other`, which has been read to the same place; its tokens leave by a rule of
+  // the cache (Engine::SetKeepRule), empty: its own.
+  absl::Status Fork(const WindowRows& other, const std::string& rule);
 
   // The next token's row, [vocab_size]; valid until the next call. Errors: NumericError; those of
   // the engine. REQUIRES: opened, and a token is left.

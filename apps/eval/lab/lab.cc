@@ -15,6 +15,7 @@
 #include "apps/common/version.h"
 #include "apps/eval/lab/lines.h"
 #include "apps/eval/lab/methods.h"
+#include "apps/eval/lab/shared.h"
 #include "apps/eval/lab/summary.h"
 #include "apps/eval/lab/work.h"
 #include "apps/eval/measure/run_speed.h"
@@ -49,11 +50,13 @@ absl::StatusOr<std::vector<TaskWork>> FitTasks(const CommandLine& line, const En
   std::vector<TaskWork> tasks;
   for (const std::string& name : line.lab.tasks) {
     for (const int64_t length : line.lab.lengths) {
-      TaskWork& task = tasks.emplace_back(TaskWork{name, length, {}});
+      TaskWork& task = tasks.emplace_back(TaskWork{name, length, {}, {}});
       for (int64_t i = 0; i < line.lab.examples; ++i) {
         Puzzle puzzle = DrawPuzzle(*FindTask(name), seed, i);
         absl::StatusOr<Prompt> prompt = FitPuzzle(puzzle, length, encode);
         if (!prompt.ok()) return Annotate(prompt.status(), "--lengths: ");
+        NG_ASSIGN_OR_RETURN(Prompt alone, QuestionAlone(puzzle, *prompt, encode));
+        task.questions.push_back({puzzle, std::move(alone)});
         task.puzzles.push_back({std::move(puzzle), *std::move(prompt)});
       }
     }
@@ -178,33 +181,61 @@ std::string CardCommand(const CommandLine& line) {
       line, lab.methods.empty() ? "--card" : "--card=" + absl::StrJoin(lab.methods, ","), part);
 }
 
-// Runs what is left, method by method, and returns all lines.
-absl::StatusOr<std::vector<Json>> RunMethods(const CommandLine& line, const Work& work,
-                                             const std::vector<Method>& methods, LineFile file,
-                                             std::function<void(const Progress&)> show) {
-  int64_t n_tokens = 0;
-  for (const Method& method : methods) n_tokens += TokensOf(work, method);
-  LabProgress progress(std::move(show), n_tokens);
-  std::vector<Json> lines;
-  const auto on_line = [&](const Json& json, bool is_new) -> absl::Status {
-    lines.push_back(json);
-    if (is_new) NG_RETURN_IF_ERROR(file.Add(json));
-    return line.jsonl ? WriteStdout(LineText(json)) : absl::OkStatus();
-  };
-  for (const Method& method : methods) {
-    const absl::Status status = RunMethod(work, method, file, &progress, on_line);
-    if (status.ok()) continue;
-    if (absl::IsCancelled(status) || method.name == kFull) return status;
-    const Json error = {
-        {"kind", "error"},
-        {"method", {{"name", method.name}, {"policy", method.policy}, {"budget", method.budget}}},
-        {"error", std::string(status.message())},
-        {"command", work.command(method, "--tasks=none")},
-        {"run", work.run}};
-    NG_RETURN_IF_ERROR(on_line(error, true));
+// The lines of a card while it runs.
+class CardRun {
+ public:
+  CardRun(const CommandLine& line, const Work& work, LineFile file)
+      : line_(line), work_(work), file_(std::move(file)) {}
+
+  // Runs what is left: those that read contexts together, and before and after them the others.
+  absl::Status Run(const std::vector<Method>& methods, std::function<void(const Progress&)> show) {
+    const auto begin = std::ranges::find_if(methods, HasRule);
+    const auto end = std::find_if_not(begin, methods.end(), HasRule);
+    const std::span<const Method> shared(begin, end);
+    int64_t n_tokens = SharedTokensOf(work_, std::ssize(shared));
+    for (const Method& method : methods) n_tokens += HasRule(method) ? 0 : TokensOf(work_, method);
+    LabProgress progress(std::move(show), n_tokens);
+    const auto on_line = [&](const Json& json, bool is_new) { return OnLine(json, is_new); };
+    const auto on_error = [&](const Method& method, const absl::Status& why) {
+      return OnError(method, why);
+    };
+    for (auto method = methods.begin(); method != methods.end(); ++method) {
+      if (method == begin && begin != end) {
+        NG_RETURN_IF_ERROR(RunShared(work_, shared, file_, &progress, on_line, on_error));
+      }
+      if (HasRule(*method)) continue;
+      const absl::Status status = RunMethod(work_, *method, file_, &progress, on_line);
+      if (!status.ok()) NG_RETURN_IF_ERROR(OnError(*method, status));
+    }
+    return absl::OkStatus();
   }
-  return lines;
-}
+
+  const std::vector<Json>& lines() const { return lines_; }
+
+ private:
+  static bool HasRule(const Method& method) { return !method.rule.empty(); }
+
+  absl::Status OnLine(const Json& json, bool is_new) {
+    lines_.push_back(json);
+    if (is_new) NG_RETURN_IF_ERROR(file_.Add(json));
+    return line_.jsonl ? WriteStdout(LineText(json)) : absl::OkStatus();
+  }
+  absl::Status OnError(const Method& method, const absl::Status& why) {
+    if (absl::IsCancelled(why) || method.name == kFull) return why;
+    return OnLine(
+        {{"kind", "error"},
+         {"method", {{"name", method.name}, {"policy", method.policy}, {"budget", method.budget}}},
+         {"error", std::string(why.message())},
+         {"command", work_.command(method, "--tasks=none")},
+         {"run", work_.run}},
+        true);
+  }
+
+  const CommandLine& line_;
+  const Work& work_;
+  LineFile file_;
+  std::vector<Json> lines_;
+};
 
 }  // namespace
 
@@ -243,9 +274,9 @@ absl::Status RunLab(const CommandLine& line, const EngineOptions& given) {
   if (line.lab.lines) {
     NG_ASSIGN_OR_RETURN(file, LineFile::Open(*line.lab.lines, line.lab.resume, work.run));
   }
-  NG_ASSIGN_OR_RETURN(const std::vector<Json> lines,
-                      RunMethods(line, work, methods, std::move(file), options.progress));
-  const Json summary = Summarise(lines);
+  CardRun card(line, work, std::move(file));
+  NG_RETURN_IF_ERROR(card.Run(methods, options.progress));
+  const Json summary = Summarise(card.lines());
   if (!line.jsonl) NG_RETURN_IF_ERROR(WriteStdout(SummaryText(summary, line.wide)));
   if (!line.lab.report) return absl::OkStatus();
   return WriteCardPage(*line.lab.report, {summary, work.run, CardCommand(line)}, options.stop);

@@ -39,6 +39,14 @@ Method PolicyMethod(const EngineOptions& given, const std::string& policy, int64
   return method;
 }
 
+// Whether tokens leave at the end of a context.
+absl::StatusOr<bool> LeaveAtMark(const EngineOptions& given) {
+  EngineOptions options = given;
+  options.overrides.emplace_back("cache.name=budget");
+  NG_ASSIGN_OR_RETURN(const Config config, Engine::ReadConfig(options));
+  return config.Text("cache.budget.when") == "prompt";
+}
+
 Method CodecMethod(const EngineOptions& given, const std::string& codec) {
   Method method;
   method.name = codec;
@@ -89,6 +97,15 @@ absl::StatusOr<std::vector<Method>> MethodsOf(const CommandLine& line, const Eng
     for (const int64_t budget : line.lab.budgets) {
       methods.push_back(PolicyMethod(given, name, budget));
     }
+  }
+  methods.push_back(FullMethod(given));
+  methods.back().name = kFloor;
+  const auto has_policy = [](const Method& method) { return !method.policy.empty(); };
+  if (std::ranges::none_of(methods, has_policy)) return methods;
+  NG_ASSIGN_OR_RETURN(const bool at_mark, LeaveAtMark(given));
+  for (Method& method : methods) {
+    if (at_mark && has_policy(method))
+      method.rule = absl::StrCat(method.policy, ":", method.budget);
   }
   return methods;
 }

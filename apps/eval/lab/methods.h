@@ -18,18 +18,21 @@ namespace ng::eval {
 using Json = nlohmann::ordered_json;
 
 inline constexpr std::string_view kFull = "full";  // all tokens, in f32
+// The full cache again, of prompts without their context: what an answer by luck is worth.
+inline constexpr std::string_view kFloor = "no context";
 
 struct Method {
   std::string name;      // "knorm 256", "int8", "full"
   std::string policy;    // "knorm"; empty: none
   int64_t budget = 0;    // tokens, with a policy
+  std::string rule;      // of cache.budget.rules, where tokens leave at the end of a context
   std::string chosen;    // what --card and --budgets call it: "--card=knorm --budgets=256"
   EngineOptions engine;  // of the command line, with what makes it this method
 };
 
-// The full cache first, then policies by budgets, then codecs, as the command line names them; all
-// that there are where it names none. `given`: options with which the full cache runs. Errors:
-// PluginError for a name that is neither a policy nor a codec.
+// The full cache first, then policies by budgets and codecs, as the command line names them; all
+// that there are where it names none. The floor comes last. `given`: options with which the full
+// cache runs. Errors: PluginError for a name that is neither a policy nor a codec.
 absl::StatusOr<std::vector<Method>> MethodsOf(const CommandLine& line, const EngineOptions& given);
 
 // What an open engine says of the method's cache: names, codecs and the keys of the budget.

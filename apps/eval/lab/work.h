@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -22,9 +23,15 @@ struct TaskWork {
   std::string task;
   int64_t length = 0;
   std::vector<FittedPuzzle> puzzles;
+  std::vector<FittedPuzzle> questions;  // the same without their contexts
 
-  int64_t n_tokens() const;  // of all prompts
+  // What a method is given.
+  const std::vector<FittedPuzzle>& Of(const Method& method) const {
+    return method.name == kFloor ? questions : puzzles;
+  }
 };
+
+int64_t TokensOf(std::span<const FittedPuzzle> puzzles);  // of all prompts
 
 // The same for every method.
 // NOLINTNEXTLINE(bugprone-exception-escape): of the JSON library, whose moves do not throw
@@ -72,9 +79,6 @@ int64_t TokensOf(const Work& work, const Method& method);
 absl::Status RunMethod(const Work& work, const Method& method, const LineFile& done,
                        LabProgress* progress,
                        const std::function<absl::Status(const Json& line, bool is_new)>& on_line);
-
-// The seconds that the cache says it took to let tokens go; 0 where it says nothing.
-absl::StatusOr<double> ScoringSeconds(const Engine& engine);
 
 }  // namespace ng::eval
 

@@ -17,6 +17,14 @@ absl::Status HeldSequence::Open(int64_t capacity) {
   return absl::OkStatus();
 }
 
+absl::Status HeldSequence::SetContext(int64_t n_tokens) {
+  return engine_.SetContext(*sequence_, n_tokens);
+}
+
+absl::Status HeldSequence::SetRule(const std::string& rule) {
+  return engine_.SetKeepRule(*sequence_, rule);
+}
+
 absl::Status HeldSequence::Fork(const HeldSequence& other, int64_t capacity) {
   NG_ASSIGN_OR_RETURN(sequence_, engine_.ForkSequence(*other.sequence_, capacity));
   length_ = other.length_;

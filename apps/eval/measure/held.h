@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "ng/engine.h"
@@ -23,6 +24,10 @@ class HeldSequence {
   HeldSequence& operator=(const HeldSequence&) = delete;
 
   absl::Status Open(int64_t capacity);
+  // Where the cache lets tokens go at the end of a context: it has so many tokens.
+  absl::Status SetContext(int64_t n_tokens);
+  // As Engine::SetKeepRule.
+  absl::Status SetRule(const std::string& rule);
   // The tokens of `other`, which is of the same engine.
   absl::Status Fork(const HeldSequence& other, int64_t capacity);
 

@@ -21,6 +21,22 @@ class DeepSequence {
     NG_RETURN_IF_ERROR(base_.Open(run_.depth + kSpeedTokens));
     return base_.Feed(DrawIds(run_.depth), run_.stop).status();
   }
+  // The same but for the last token, with which the context ends.
+  absl::Status FillContext() {
+    NG_RETURN_IF_ERROR(base_.Open(run_.depth + kSpeedTokens));
+    NG_RETURN_IF_ERROR(base_.SetContext(run_.depth));
+    const std::vector<int32_t> ids = DrawIds(run_.depth);
+    last_ = ids.back();
+    if (ids.size() == 1) return absl::OkStatus();
+    return base_.Feed(std::span(ids).first(ids.size() - 1), run_.stop).status();
+  }
+  // What `context` has, and its last token, by a rule.
+  absl::Status FillFrom(const DeepSequence& context, const std::string& rule) {
+    NG_RETURN_IF_ERROR(base_.Fork(context.base_, run_.depth + kSpeedTokens));
+    NG_RETURN_IF_ERROR(base_.SetRule(rule));
+    draws_ = context.draws_;
+    return base_.Feed({&context.last_, 1}, run_.stop).status();
+  }
 
   // Tokens per second of a round.
   absl::StatusOr<double> Round() {
@@ -46,17 +62,14 @@ class DeepSequence {
   const SpeedRun& run_;
   HeldSequence base_;
   Draws draws_;
+  int32_t last_ = 0;
 };
 
-}  // namespace
-
-absl::StatusOr<SpeedResult> RunSpeed(Engine& full, Engine& method, const SpeedRun& run) {
-  DeepSequence of_full(full, run);
-  DeepSequence of_method(method, run);
-  NG_RETURN_IF_ERROR(of_full.Fill());
-  NG_RETURN_IF_ERROR(of_method.Fill());
+// `method` and the full cache in turns.
+absl::StatusOr<SpeedResult> TimeBoth(DeepSequence& of_full, DeepSequence& of_method,
+                                     int64_t rounds) {
   std::vector<double> full_tok_s, tok_s, ratios;  // [1 + rounds]
-  for (int64_t round = 0; round <= run.rounds; ++round) {
+  for (int64_t round = 0; round <= rounds; ++round) {
     NG_ASSIGN_OR_RETURN(full_tok_s.emplace_back(), of_full.Round());
     NG_ASSIGN_OR_RETURN(tok_s.emplace_back(), of_method.Round());
     ratios.push_back(tok_s.back() / full_tok_s.back());
@@ -67,6 +80,28 @@ absl::StatusOr<SpeedResult> RunSpeed(Engine& full, Engine& method, const SpeedRu
   const auto [least, most] = std::ranges::minmax(std::span(ratios).subspan(1));
   result.ratio = {MedianButFirst(ratios), least, most};
   return result;
+}
+
+}  // namespace
+
+absl::StatusOr<std::vector<SpeedResult>> RunSpeed(Engine& full, Engine& method,
+                                                  const SpeedRun& run) {
+  std::vector<SpeedResult> results;
+  DeepSequence of_full(full, run);
+  NG_RETURN_IF_ERROR(of_full.Fill());
+  DeepSequence filled(method, run);
+  if (run.rules.empty()) {
+    NG_RETURN_IF_ERROR(filled.Fill());
+    NG_ASSIGN_OR_RETURN(results.emplace_back(), TimeBoth(of_full, filled, run.rounds));
+    return results;
+  }
+  NG_RETURN_IF_ERROR(filled.FillContext());
+  for (const std::string& rule : run.rules) {
+    DeepSequence of_rule(method, run);
+    NG_RETURN_IF_ERROR(of_rule.FillFrom(filled, rule));
+    NG_ASSIGN_OR_RETURN(results.emplace_back(), TimeBoth(of_full, of_rule, run.rounds));
+  }
+  return results;
 }
 
 }  // namespace ng::eval

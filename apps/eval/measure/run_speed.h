@@ -4,6 +4,9 @@
 
 #include <atomic>
 #include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
 
 #include "apps/eval/measure/intervals.h"
 #include "ng/engine.h"
@@ -14,6 +17,8 @@ namespace ng::eval {
 struct SpeedRun {
   int64_t depth = 0;   // tokens that have come before
   int64_t rounds = 1;  // that count; one more warms up
+  // As TaskRun has them: the tokens before are the context.
+  std::span<const std::string> rules = {};
   const std::atomic<bool>* stop = nullptr;
 };
 
@@ -26,9 +31,11 @@ struct SpeedResult {
 // Tokens that are decoded in a round.
 inline constexpr int64_t kSpeedTokens = 32;
 
-// Fills a sequence of each with the same drawn ids, and times decode on forks of them. Errors:
-// those of the engines. REQUIRES: both have room for two sequences of depth + kSpeedTokens tokens.
-absl::StatusOr<SpeedResult> RunSpeed(Engine& full, Engine& method, const SpeedRun& run);
+// Fills a sequence of each with the same drawn ids, and times decode on forks of them. A result for
+// each rule; one where there are none. Errors: those of the engines. REQUIRES: both have room for
+// two sequences of depth + kSpeedTokens tokens, the method with rules for three.
+absl::StatusOr<std::vector<SpeedResult>> RunSpeed(Engine& full, Engine& method,
+                                                  const SpeedRun& run);
 
 }  // namespace ng::eval
 

@@ -7,11 +7,41 @@
 #include "absl/strings/str_cat.h"
 #include "apps/common/divergence.h"
 #include "apps/eval/measure/held.h"
+#include "apps/eval/rows.h"
 
 namespace ng::eval {
 namespace {
 
 using Clock = std::chrono::steady_clock;
+
+double SecondsSince(Clock::time_point begin) {
+  return std::chrono::duration<double>(Clock::now() - begin).count();
+}
+
+// The context of a puzzle but for its last token, which rules read together.
+class ContextRun {
+ public:
+  ContextRun(Engine& engine, const Prompt& prompt, const std::atomic<bool>* stop)
+      : prompt_(prompt), stop_(stop), sequence_(engine) {}
+
+  absl::Status Read(int64_t capacity) {
+    const Clock::time_point begin = Clock::now();
+    NG_RETURN_IF_ERROR(sequence_.Open(capacity));
+    NG_RETURN_IF_ERROR(sequence_.SetContext(prompt_.n_context));
+    const auto ids = std::span(prompt_.ids).first(static_cast<size_t>(prompt_.n_context - 1));
+    if (!ids.empty()) NG_RETURN_IF_ERROR(sequence_.Feed(ids, stop_).status());
+    seconds_ = SecondsSince(begin);
+    return absl::OkStatus();
+  }
+  const HeldSequence& sequence() const { return sequence_; }
+  double seconds() const { return seconds_; }
+
+ private:
+  const Prompt& prompt_;
+  const std::atomic<bool>* stop_;
+  HeldSequence sequence_;
+  double seconds_ = 0.0;
+};
 
 // One puzzle after its shared beginning has been read: a fork for the answer and for each
 // candidate.
@@ -34,11 +64,13 @@ class PuzzleRun {
 
   absl::Status Read() {
     NG_RETURN_IF_ERROR(base_.Open(capacity_));
-    NG_ASSIGN_OR_RETURN(
-        const std::span<const float> row,
-        base_.Feed(std::span(prompt_.ids).first(static_cast<size_t>(n_base_)), stop_));
-    row_.assign(row.begin(), row.end());
-    return absl::OkStatus();
+    return FeedBase();
+  }
+  // What is behind the context, which goes by the rule.
+  absl::Status ReadBehind(const ContextRun& context, const std::string& rule) {
+    NG_RETURN_IF_ERROR(base_.Fork(context.sequence(), capacity_));
+    NG_RETURN_IF_ERROR(base_.SetRule(rule));
+    return FeedBase();
   }
 
   // What the model says by itself: the most probable token each time, up to the end of a line.
@@ -100,8 +132,17 @@ class PuzzleRun {
   }
 
   const HeldSequence& base() const { return base_; }
+  int64_t capacity() const { return capacity_; }
 
  private:
+  absl::Status FeedBase() {
+    const auto ids = std::span(prompt_.ids).first(static_cast<size_t>(n_base_));
+    NG_ASSIGN_OR_RETURN(const std::span<const float> row,
+                        base_.Feed(ids.subspan(static_cast<size_t>(base_.length())), stop_));
+    row_.assign(row.begin(), row.end());
+    return absl::OkStatus();
+  }
+
   Engine& engine_;
   const Prompt& prompt_;
   const Puzzle& puzzle_;
@@ -112,22 +153,40 @@ class PuzzleRun {
   std::vector<float> row_;  // [vocab_size], behind the base's last token
 };
 
+// Adds one puzzle to what a rule has, or the cache's own way (`context`: null).
+absl::Status AddExample(Engine& engine, const TaskRun& run, const FittedPuzzle& fitted,
+                        const ContextRun* context, const std::string& rule, TaskResult* result) {
+  PuzzleRun puzzle(engine, fitted, run.stop);
+  NG_ASSIGN_OR_RETURN(const double scored, ScoringSeconds(engine));
+  const Clock::time_point begin = Clock::now();
+  NG_RETURN_IF_ERROR(context == nullptr ? puzzle.Read() : puzzle.ReadBehind(*context, rule));
+  result->prefill_s += SecondsSince(begin) + (context == nullptr ? 0.0 : context->seconds());
+  NG_ASSIGN_OR_RETURN(const double scored_now, ScoringSeconds(engine));
+  result->scoring_s += scored_now - scored;
+  result->prompt_tokens += puzzle.base().length();
+  result->peak_tokens = std::max(result->peak_tokens, puzzle.base().peak());
+  result->held_tokens = std::max(result->held_tokens, puzzle.base().held());
+  NG_ASSIGN_OR_RETURN(result->examples.emplace_back(), puzzle.Result());
+  return absl::OkStatus();
+}
+
 }  // namespace
 
-absl::StatusOr<TaskResult> RunTask(Engine& engine, const TaskRun& run) {
-  TaskResult result;
+absl::StatusOr<std::vector<TaskResult>> RunTask(Engine& engine, const TaskRun& run) {
+  std::vector<TaskResult> results(std::max<size_t>(1, run.rules.size()));
   for (const FittedPuzzle& fitted : run.puzzles) {
-    PuzzleRun puzzle(engine, fitted, run.stop);
-    const Clock::time_point begin = Clock::now();
-    NG_RETURN_IF_ERROR(puzzle.Read());
-    result.prefill_s += std::chrono::duration<double>(Clock::now() - begin).count();
-    result.prompt_tokens += puzzle.base().length();
-    result.peak_tokens = std::max(result.peak_tokens, puzzle.base().peak());
-    result.held_tokens = std::max(result.held_tokens, puzzle.base().held());
-    NG_ASSIGN_OR_RETURN(result.examples.emplace_back(), puzzle.Result());
+    if (run.rules.empty()) {
+      NG_RETURN_IF_ERROR(AddExample(engine, run, fitted, nullptr, "", &results.front()));
+    } else {
+      ContextRun context(engine, fitted.prompt, run.stop);
+      NG_RETURN_IF_ERROR(context.Read(PuzzleRun(engine, fitted, run.stop).capacity()));
+      for (size_t i = 0; i < results.size(); ++i) {
+        NG_RETURN_IF_ERROR(AddExample(engine, run, fitted, &context, run.rules[i], &results[i]));
+      }
+    }
     if (run.on_tokens) run.on_tokens(std::ssize(fitted.prompt.ids));
   }
-  return result;
+  return results;
 }
 
 }  // namespace ng::eval

@@ -4,6 +4,8 @@
 #define NG_APPS_EVAL_MEASURE_RUN_TEXT_H_
 
 #include <cstdint>
+#include <span>
+#include <string>
 #include <vector>
 
 #include "apps/eval/evaluate.h"
@@ -34,6 +36,14 @@ inline constexpr int64_t kBlockTokens = 64;
 
 // Errors: as Evaluate.
 absl::StatusOr<TextResult> RunTexts(Engine& full, Engine& method, const Job& job);
+
+// How many tokens of a window are its context where a text has none: half of it.
+int64_t ContextTokens(const Window& window);
+// The same for each rule by which the method's cache lets tokens go at the end of a context
+// (Engine::SetKeepRule), which is read once for all of them. The tokens behind it count. Errors: as
+// Evaluate. REQUIRES: room for two sequences in both.
+absl::StatusOr<std::vector<TextResult>> RunTextsBehind(Engine& full, Engine& method, const Job& job,
+                                                       std::span<const std::string> rules);
 
 }  // namespace ng::eval
 

@@ -110,4 +110,16 @@ absl::StatusOr<Prompt> FitPuzzle(const Puzzle& puzzle, int64_t length, const Enc
   return prompt;
 }
 
+absl::StatusOr<Prompt> QuestionAlone(const Puzzle& puzzle, const Prompt& whole,
+                                     const EncodeText& encode) {
+  Prompt prompt;
+  prompt.text = puzzle.question;
+  prompt.n_answer = whole.n_answer;
+  NG_ASSIGN_OR_RETURN(prompt.ids, encode(prompt.text));
+  for (const std::string& candidate : puzzle.candidates) {
+    NG_ASSIGN_OR_RETURN(prompt.candidates.emplace_back(), encode(prompt.text + candidate));
+  }
+  return prompt;
+}
+
 }  // namespace ng::eval

@@ -37,6 +37,10 @@ int64_t CommonPrefix(std::span<const int32_t> a, std::span<const int32_t> b);
 // puzzle alone has more; those of `encode`.
 absl::StatusOr<Prompt> FitPuzzle(const Puzzle& puzzle, int64_t length, const EncodeText& encode);
 
+// The prompt without its context: the question alone. Errors: those of `encode`.
+absl::StatusOr<Prompt> QuestionAlone(const Puzzle& puzzle, const Prompt& whole,
+                                     const EncodeText& encode);
+
 }  // namespace ng::eval
 
 #endif  // NG_APPS_EVAL_TASKS_FIT_H_

@@ -62,10 +62,11 @@ TEST(NgEvalLab, HasALineForEachPartOfTheWork) {
   const std::vector<Json> lines =
       CardLines({"--card=knorm,int8", "--budgets=48", "--cache.budget.every=16", "--tasks=needle",
                  "--lengths=200", "--examples=3", "--samples=1", "--repeat=1", "--depths=64,160"});
-  EXPECT_THAT(PartsOf(lines),
-              ElementsAre("full task needle 200", "knorm 48 task needle 200", "knorm 48 text",
-                          "knorm 48 speed 64", "knorm 48 speed 160", "int8 task needle 200",
-                          "int8 text", "int8 speed 64", "int8 speed 160"));
+  EXPECT_THAT(
+      PartsOf(lines),
+      ElementsAre("full task needle 200", "knorm 48 task needle 200", "knorm 48 text",
+                  "knorm 48 speed 64", "knorm 48 speed 160", "int8 task needle 200", "int8 text",
+                  "int8 speed 64", "int8 speed 160", "no context task needle 200"));
   const Json& task = lines[1];
   EXPECT_THAT(Keys(task), ElementsAre("kind", "task", "length", "method", "examples", "memory",
                                       "prefill", "scoring_s", "command", "run"));
@@ -127,12 +128,97 @@ TEST(NgEvalLab, TextsGiveTheFiguresOfAgainst) {
 TEST(NgEvalLab, ABudgetForAllIsTheFullCache) {
   const std::vector<Json> lines = CardLines(
       SmallCard() + Arguments{"--card=keydiff", "--budgets=256", "--samples=1", "--window=100"});
-  ASSERT_THAT(lines, SizeIs(9));
+  ASSERT_THAT(lines, SizeIs(13));
   for (size_t i = 0; i < 4; ++i) EXPECT_EQ(lines[i]["examples"], lines[4 + i]["examples"]);
   for (const Json& block : lines[8]["blocks"]) {
     EXPECT_EQ(block["kl"], 0.0);
     EXPECT_EQ(block["nll"], block["full_nll"]);
   }
+}
+
+// Policies whose tokens leave at the end of a context read it together, and have the figures that
+// each has alone.
+TEST(NgEvalLab, ContextsAreReadOnceForAllPoliciesAndBudgets) {
+  const Arguments prompt = {"--tasks=needle,lookup",
+                            "--lengths=128,200",
+                            "--examples=2",
+                            "--cache.budget.when=prompt",
+                            "--policy.snapkv.queries=8",
+                            "--samples=2",
+                            "--window=120",
+                            "--repeat=1",
+                            "--depths=100"};
+  const std::vector<Json> together =
+      CardLines(prompt + Arguments{"--card=knorm,observed,snapkv", "--budgets=40,80"});
+  std::map<std::string, Json> by_part;
+  const std::vector<std::string> parts = PartsOf(together);
+  for (size_t i = 0; i < parts.size(); ++i) by_part[parts[i]] = together[i];
+  EXPECT_EQ(by_part.size(), 4U + 6 * 6 + 4);
+  for (const char* const policy : {"knorm", "observed", "snapkv"}) {
+    for (const char* const budget : {"40", "80"}) {
+      const std::vector<Json> alone = CardLines(
+          prompt + Arguments{absl::StrCat("--card=", policy), absl::StrCat("--budgets=", budget)});
+      for (const Json& line : alone) {
+        const std::string part = PartsOf({line}).front();
+        ASSERT_TRUE(by_part.contains(part)) << part;
+        const Json& other = by_part[part];
+        EXPECT_EQ(line["method"], other["method"]) << part;
+        for (const char* const field : {"examples", "memory", "blocks", "scored_tokens"}) {
+          if (line.contains(field)) EXPECT_EQ(line[field], other[field]) << part << ' ' << field;
+        }
+      }
+    }
+  }
+  const Json& task = by_part["knorm 40 task needle 128"];
+  EXPECT_EQ(task["method"]["when"], "prompt");
+  const int64_t context = task["examples"][0]["context_tokens"];
+  EXPECT_LT(task["memory"]["held_tokens"], 40 + 60);
+  EXPECT_GE(task["memory"]["peak_tokens"], context);
+  EXPECT_NE(task["examples"], by_part["full task needle 128"]["examples"]);
+  EXPECT_NE(task["examples"], by_part["observed 40 task needle 128"]["examples"]);
+  // The context of a text is the first half of a window.
+  const Json& text = by_part["knorm 40 text"];
+  EXPECT_EQ(text["after_eviction"], true);
+  EXPECT_EQ(text["scored_tokens"], 2 * (119 - 59));
+  EXPECT_EQ(by_part["knorm 80 text"]["after_eviction"], false);
+}
+
+// One that cannot run says why, and the others run without it.
+TEST(NgEvalLab, APolicyThatCannotReadWithTheOthersIsLeftOut) {
+  const std::vector<Json> lines =
+      CardLines(SmallCard() +
+                Arguments{"--cache.budget.when=prompt", "--card=knorm,keydiff", "--budgets=20,64"});
+  std::vector<std::string> failed;
+  for (const Json& line : lines) {
+    if (line["kind"] != "error") continue;
+    failed.push_back(line["method"]["name"]);
+    EXPECT_THAT(line["error"].get<std::string>(), HasSubstr("must be at least cache.budget.sinks"));
+  }
+  EXPECT_THAT(failed, ElementsAre("knorm 20", "keydiff 20"));
+  EXPECT_EQ(std::ranges::count(PartsOf(lines), "keydiff 64 task lookup 200"), 1);
+}
+
+// What the question alone gets, for the range of the scores.
+TEST(NgEvalLab, TheFloorIsAnsweredWithoutAContext) {
+  const std::vector<Json> lines = CardLines(SmallCard() + Arguments{"--card=int8"});
+  ASSERT_THAT(lines, SizeIs(12));
+  for (size_t i = 8; i < 12; ++i) {
+    EXPECT_EQ(lines[i]["method"]["name"], "no context");
+    for (size_t example = 0; example < 2; ++example) {
+      const Json& floor = lines[i]["examples"][example];
+      const Json& full = lines[i - 8]["examples"][example];
+      EXPECT_EQ(floor["answers"], full["answers"]);
+      EXPECT_EQ(floor["context_tokens"], 0);
+      EXPECT_LT(floor["tokens"],
+                full["tokens"].get<int64_t>() - full["context_tokens"].get<int64_t>() + 4);
+      EXPECT_NE(floor["margin"], full["margin"]);
+    }
+  }
+  const Result text = RunCard(SmallCard() + Arguments{"--card=int8", "--wide"});
+  EXPECT_THAT(text.out, HasSubstr("\nno context "));
+  EXPECT_THAT(
+      CardLines({"--card=int8", "--tasks=none", "--samples=1", "--window=64", "--repeat=0"}),
+      SizeIs(1));
 }
 
 TEST(NgEvalLab, FiguresDoNotDependOnChunksAndThreads) {
@@ -159,7 +245,7 @@ TEST(NgEvalLab, TheCommandOfALineGivesItAgain) {
   const Result result = Shell(absl::StrCat("\"$(dirname \"$NG\")\"/", command, " --output=jsonl"));
   ASSERT_EQ(result.exit_code, 0) << result.err;
   const std::vector<Json> again = JsonLines(result.out);
-  ASSERT_THAT(again, SizeIs(2));  // the full cache's, and its own
+  ASSERT_THAT(again, SizeIs(3));  // the full cache's, its own and that without a context
   EXPECT_EQ(again[1]["examples"], line["examples"]);
   EXPECT_EQ(again[1]["method"], line["method"]);
 }
@@ -171,7 +257,7 @@ TEST(NgEvalLab, ResumeRunsOnlyWhatIsNotThere) {
       SmallCard() + Arguments{"--card=window,f16", "--budgets=64", "--lines", file};
   ASSERT_EQ(RunCard(card).exit_code, 0);
   const std::string all = ReadFile(file);
-  ASSERT_THAT(JsonLines(all), SizeIs(12));
+  ASSERT_THAT(JsonLines(all), SizeIs(16));
   // Five lines and a part of the sixth, as a killed run leaves them; a time in them is a mark.
   size_t end = 0;
   for (int line = 0; line < 5; ++line) end = all.find('\n', end) + 1;
@@ -228,7 +314,7 @@ TEST(NgEvalLab, WritesAPageWithAllMethods) {
   const Json data = Json::parse(page.substr(at, page.find("</script>", at) - at));
   std::vector<std::string> names;
   for (const Json& method : data["methods"]) names.push_back(method["name"]);
-  EXPECT_THAT(names, ElementsAre("full", "random 64", "random 8", "int4"));
+  EXPECT_THAT(names, ElementsAre("full", "random 64", "random 8", "int4", "no context"));
   EXPECT_THAT(data["methods"][0]["tasks"], SizeIs(4));
   EXPECT_TRUE(data["methods"][2].contains("error"));
   EXPECT_EQ(data["methods"][3]["method"]["codec_k"], "int8");

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/container/flat_hash_set.h"
 #include "absl/strings/cord.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
@@ -33,21 +34,85 @@ std::string ShortReason(const std::exception& exception) {
   return std::string(reason.substr(0, std::min(reason.find("; last read"), kLongest)));
 }
 
-// Builds the value from the parser's events. It refuses what the library would accept.
-class StrictBuilder : public nlohmann::json_sax<Json> {
+// Builds the value.
+class Builder {
  public:
-  explicit StrictBuilder(int max_depth) : max_depth_(max_depth) {}
-
   JsonDocument& root() { return root_; }
+
+  bool HasKey(const std::string& key) const { return open_.back()->contains(key); }
+  template <class Value>
+  void Put(const std::string& key, Value value) {
+    Add(key, std::move(value));
+  }
+  void Begin(const std::string& key, bool is_list) {
+    open_.push_back(Add(key, is_list ? Json::array() : Json::object()));
+  }
+  void End() { open_.pop_back(); }
+
+ private:
+  // Puts a value at the parser's place, and returns its address.
+  Json* Add(const std::string& key, Json value) {
+    if (open_.empty()) {
+      *root_ = std::move(value);
+      return &*root_;
+    }
+    Json& container = *open_.back();
+    if (container.is_object()) return &(container[key] = std::move(value));
+    container.push_back(std::move(value));
+    return &container.back();
+  }
+
+  JsonDocument root_;
+  std::vector<Json*> open_;  // outermost first
+};
+
+// Keeps the keys of the objects that are open, and nothing of the values.
+class Checker {
+ public:
+  bool HasKey(const std::string& key) {
+    Keys& keys = open_.back();
+    if (std::ranges::find(keys.few, key) != keys.few.end() || keys.others.contains(key)) {
+      return true;
+    }
+    if (keys.few.size() < kFew) {
+      keys.few.push_back(key);
+    } else {
+      keys.others.insert(key);
+    }
+    return false;
+  }
+  template <class Value>
+  void Put(const std::string& /*key*/, const Value& /*value*/) {}
+  void Begin(const std::string& /*key*/, bool /*is_list*/) { open_.emplace_back(); }
+  void End() { open_.pop_back(); }
+
+ private:
+  // Most objects have few keys, which are faster looked through.
+  static constexpr size_t kFew = 16;
+  struct Keys {
+    std::vector<std::string> few;
+    absl::flat_hash_set<std::string> others;
+  };
+
+  std::vector<Keys> open_;  // outermost first
+};
+
+// Gives the parser's events to a sink. It refuses what the library would accept.
+template <class Sink>
+class StrictReader final : public nlohmann::json_sax<Json> {
+ public:
+  explicit StrictReader(int max_depth) : max_depth_(max_depth) {}
+
+  Sink& sink() { return sink_; }
   const std::string& error() const { return error_; }
   // Of the value that was being read: "messages[1].content".
   std::string Place() const {
     constexpr size_t kMostOfKey = 80;
     std::string place;
     for (const Open& open : open_) {
-      if (open.container->is_array()) {
+      if (open.is_list) {
         // A container is in its list while it is read, another value is not.
-        const size_t index = open.container->size() - (&open == &open_.back() ? 0 : 1);
+        const size_t index = open.n_values - (&open == &open_.back() ? 0 : 1);
         absl::StrAppend(&place, "[", index, "]");
       } else if (!open.key.empty()) {
         absl::StrAppend(&place, place.empty() ? "" : ".", open.key.substr(0, kMostOfKey));
@@ -64,13 +129,13 @@ class StrictBuilder : public nlohmann::json_sax<Json> {
   bool string(string_t& value) override { return Put(std::move(value)); }
   bool binary(binary_t&) override { return Refuse("holds binary data"); }
 
-  bool start_object(size_t) override { return Begin(Json::object()); }
-  bool start_array(size_t) override { return Begin(Json::array()); }
+  bool start_object(size_t) override { return Begin(/*is_list=*/false); }
+  bool start_array(size_t) override { return Begin(/*is_list=*/true); }
   bool end_object() override { return Close(); }
   bool end_array() override { return Close(); }
 
   bool key(string_t& name) override {
-    if (open_.back().container->contains(name)) {
+    if (sink_.HasKey(name)) {
       return Refuse(absl::StrCat("key ", JsonExcerpt(name), " appears twice"));
     }
     open_.back().key = std::move(name);
@@ -84,24 +149,19 @@ class StrictBuilder : public nlohmann::json_sax<Json> {
  private:
   // A container around the parser's place.
   struct Open {
-    Json* container;
+    bool is_list;
+    size_t n_values = 0;   // that it has
     std::string key = {};  // of the value that is read, in an object; empty between two
   };
 
-  // Puts a value at the parser's place, and returns its address.
-  Json* Add(Json value) {
-    if (open_.empty()) {
-      *root_ = std::move(value);
-      return &*root_;
-    }
-    Json& container = *open_.back().container;
-    if (container.is_object()) return &(container[open_.back().key] = std::move(value));
-    container.push_back(std::move(value));
-    return &container.back();
+  const std::string& Key() const {
+    static const std::string kNone;
+    return open_.empty() ? kNone : open_.back().key;
   }
-
-  bool Put(Json value) {
-    Add(std::move(value));
+  template <class Value>
+  bool Put(Value&& value) {
+    sink_.Put(Key(), std::forward<Value>(value));
+    if (!open_.empty()) ++open_.back().n_values;
     EndValue();
     return true;
   }
@@ -109,15 +169,18 @@ class StrictBuilder : public nlohmann::json_sax<Json> {
     if (!open_.empty()) open_.back().key.clear();
   }
 
-  bool Begin(Json container) {
+  bool Begin(bool is_list) {
     if (static_cast<int>(open_.size()) >= max_depth_) {
       return Refuse(absl::StrCat("is nested more than ", max_depth_, " levels deep"));
     }
-    open_.push_back({Add(std::move(container))});
+    sink_.Begin(Key(), is_list);
+    if (!open_.empty()) ++open_.back().n_values;
+    open_.push_back({is_list});
     return true;
   }
 
   bool Close() {
+    sink_.End();
     open_.pop_back();
     EndValue();
     return true;
@@ -129,10 +192,39 @@ class StrictBuilder : public nlohmann::json_sax<Json> {
   }
 
   const int max_depth_;
-  JsonDocument root_;
+  Sink sink_;
   std::vector<Open> open_;  // outermost first
   std::string error_;
 };
+
+// Reads the text as the standard has it, and more strictly, into the sink. Errors: ModelFileError
+// that begins with `name`.
+template <class Sink>
+absl::Status ReadStrictly(std::string_view bytes, const std::string& name, int max_depth,
+                          Sink* sink) {
+  const auto refuse = [&](std::string_view reason) {
+    return ModelFileError(absl::StrCat(name, ": ", View(reason)));
+  };
+  if (bytes.starts_with("\xEF\xBB\xBF")) return refuse("begins with a byte order mark");
+  // The library takes a NUL byte for the end of the text.
+  if (const size_t nul = bytes.find('\0'); nul != bytes.npos) {
+    return refuse(absl::StrCat("is not valid JSON: NUL byte at offset ", nul));
+  }
+  try {
+    StrictReader<Sink> reader(max_depth);
+    if (!Json::sax_parse(bytes, &reader)) {
+      absl::Status refused = refuse(reader.error());
+      refused.SetPayload(kPlace, absl::Cord(View(reader.Place())));
+      return refused;
+    }
+    *sink = std::move(reader.sink());
+    return absl::OkStatus();
+  } catch (const std::bad_alloc&) {
+    throw;  // the file is not at fault
+  } catch (const std::exception& exception) {
+    return refuse(absl::StrCat("cannot be parsed: ", exception.what()));
+  }
+}
 
 }  // namespace
 
@@ -148,31 +240,14 @@ void JsonDocument::Empty(Json& value) {
 
 absl::StatusOr<JsonDocument> ParseJson(std::string_view bytes, const std::string& name,
                                        int max_depth) {
-  const auto refuse = [&](std::string_view reason) {
-    return ModelFileError(absl::StrCat(name, ": ", View(reason)));
-  };
-  if (bytes.starts_with("\xEF\xBB\xBF")) return refuse("begins with a byte order mark");
-  // The library takes a NUL byte for the end of the text.
-  if (const size_t nul = bytes.find('\0'); nul != bytes.npos) {
-    return refuse(absl::StrCat("is not valid JSON: NUL byte at offset ", nul));
-  }
-  try {
-    StrictBuilder builder(max_depth);
-    if (!Json::sax_parse(bytes, &builder)) {
-      absl::Status refused = refuse(builder.error());
-      refused.SetPayload(kPlace, absl::Cord(View(builder.Place())));
-      return refused;
-    }
-    return std::move(builder.root());
-  } catch (const std::bad_alloc&) {
-    throw;  // the file is not at fault
-  } catch (const std::exception& exception) {
-    return refuse(absl::StrCat("cannot be parsed: ", exception.what()));
-  }
+  Builder builder;
+  NG_RETURN_IF_ERROR(ReadStrictly(bytes, name, max_depth, &builder));
+  return std::move(builder.root());
 }
 
 absl::Status CheckJson(std::string_view text, const std::string& name, int max_depth) {
-  return ParseJson(text, name, max_depth).status();
+  Checker checker;
+  return ReadStrictly(text, name, max_depth, &checker);
 }
 
 std::string JsonErrorPlace(const absl::Status& status) {

@@ -32,12 +32,12 @@ class OrderedJsonBuilder final : public nlohmann::json_sax<nlohmann::ordered_jso
   bool number_float(number_float_t value, const string_t& /*text*/) override { return Put(value); }
   bool string(string_t& value) override { return Put(std::move(value)); }
   bool binary(binary_t& /*value*/) override { return false; }
-  bool start_object(size_t /*size*/) override { return Open(Json::object()); }
-  bool start_array(size_t /*size*/) override { return Open(Json::array()); }
-  bool end_object() override { return Close(); }
-  bool end_array() override { return Close(); }
+  bool start_object(size_t /*size*/) override { return Begin(/*is_list=*/false); }
+  bool start_array(size_t /*size*/) override { return Begin(/*is_list=*/true); }
+  bool end_object() override { return End(); }
+  bool end_array() override { return End(); }
   bool key(string_t& name) override {
-    key_ = std::move(name);
+    open_.back().keys.push_back(std::move(name));
     return true;
   }
   bool parse_error(size_t /*at*/, const std::string& /*token*/,
@@ -46,33 +46,44 @@ class OrderedJsonBuilder final : public nlohmann::json_sax<nlohmann::ordered_jso
   }
 
  private:
-  Json& Add(Json value) {
-    if (open_.empty()) return root_ = std::move(value);
-    Json& container = *open_.back();
-    if (container.is_array()) {
-      container.push_back(std::move(value));
-      return container.back();
-    }
-    auto& members = container.get_ref<Json::object_t&>();
-    members.emplace_back(std::move(key_), std::move(value));
-    return members.back().second;
-  }
+  using Members = Json::object_t;  // pairs, which cannot be moved: their keys are const
+
+  // A container that is being read.
+  struct Open {
+    bool is_list;
+    std::vector<std::string> keys;  // [values], of an object
+    std::vector<Json> values;
+  };
+
   bool Put(Json value) {
-    Add(std::move(value));
+    if (open_.empty()) {
+      root_ = std::move(value);
+    } else {
+      open_.back().values.push_back(std::move(value));
+    }
     return true;
   }
-  bool Open(Json container) {
-    open_.push_back(&Add(std::move(container)));
+  bool Begin(bool is_list) {
+    open_.push_back({is_list, {}, {}});
     return true;
   }
-  bool Close() {
+  // Room for all members at once: a list of pairs that grows copies all that is in them.
+  bool End() {
+    Open done = std::move(open_.back());
     open_.pop_back();
-    return true;
+    if (done.is_list) return Put(Json(Json::array_t(std::move(done.values))));
+    Members members;
+    members.reserve(done.values.size());
+    for (size_t i = 0; i < done.values.size(); ++i) {
+      members.emplace_back(std::move(done.keys[i]), std::move(done.values[i]));
+    }
+    Json object = Json::object();
+    object.get_ref<Members&>().swap(members);
+    return Put(std::move(object));
   }
 
   Json root_;
-  std::vector<Json*> open_;  // the containers around the parser's place, outermost first
-  std::string key_;          // of the value to come
+  std::vector<Open> open_;  // outermost first
 };
 
 // REQUIRES: CheckJson has found nothing wrong with the text.

@@ -361,7 +361,9 @@ class JinjaChat final : public ChatTemplate {
   absl::StatusOr<jinja::Text> RenderText(const OrderedJson& values) const {
     // The model's own words, and ng's.
     const auto is_trusted = [this](std::string_view path, std::string_view text) {
-      if (variables_.special_tokens().contains(std::string(path))) return true;
+      if (path.find('.') == path.npos) {
+        return variables_.special_tokens().contains(std::string(path));
+      }
       return path.starts_with("messages.") && path.ends_with(".role") &&
              std::ranges::count(path, '.') == 2 && std::ranges::count(kRoles, text) > 0;
     };

@@ -66,7 +66,9 @@ class Service {
     exchange->Reply({.body = JsonText(kTell(Parts())) + "\n"});
   }
 
-  PlanParts Parts() { return {host_.engine, host_.settings, max_tokens_, kept_, closed_tools_}; }
+  PlanParts Parts() {
+    return {host_.engine, host_.settings, max_tokens_, kept_, known_tools_, closed_tools_};
+  }
   // Answers with what is made of the body on a worker's thread.
   void Compute(const std::shared_ptr<Exchange>& exchange,
                Parsed<Json> (*compute)(const std::string& body, const PlanParts& parts));
@@ -94,6 +96,8 @@ class Service {
   Metrics metrics_;
   Views views_;
   KeptResponses kept_;
+  // What clients send with every request, each up to some megabytes.
+  KnownTools known_tools_{8, size_t{4} << 20};
   ClosedTools closed_tools_{8, size_t{4} << 20};
   AnswerHost host_;
   ViewedEngine viewed_;

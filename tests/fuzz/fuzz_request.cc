@@ -134,8 +134,9 @@ const PlanParts& Parts() {
   }();
   constexpr int64_t kMostTokens = 1024;
   static const KeptResponses kept(1);
+  static KnownTools known_tools(1, 1024);
   static ClosedTools closed_tools(1, 1024);
-  static const PlanParts parts = {*engine, settings, kMostTokens, kept, closed_tools};
+  static const PlanParts parts = {*engine, settings, kMostTokens, kept, known_tools, closed_tools};
   return parts;
 }
 

@@ -274,8 +274,8 @@ Parsed<AnswerPlan> PlanAnswer(AnswerKind kind, const std::string& body, const Pl
       {AnswerKind::kCompletion, kCompletions}, {AnswerKind::kChat, kChat},
       {AnswerKind::kResponse, kResponses},     {AnswerKind::kMessage, kMessages},
       {AnswerKind::kOllamaChat, kOllamaChat},  {AnswerKind::kOllamaGenerate, kOllamaGenerate}};
-  Parsed<Request> parsed =
-      ParseRequest(std::ranges::find(kReadings, kind, &Reading::kind)->api, body);
+  Parsed<Request> parsed = ParseRequest(std::ranges::find(kReadings, kind, &Reading::kind)->api,
+                                        body, &parts.known_tools);
   if (auto* const error = std::get_if<ApiError>(&parsed)) return *error;
   auto request = std::get<Request>(std::move(parsed));
   if (request.asks_nothing) {
@@ -294,7 +294,7 @@ Parsed<AnswerPlan> PlanAnswer(AnswerKind kind, const std::string& body, const Pl
 }
 
 Parsed<Json> CountTokens(const std::string& body, const PlanParts& parts) {
-  Parsed<Request> parsed = ParseRequest(kCountTokens, body);
+  Parsed<Request> parsed = ParseRequest(kCountTokens, body, &parts.known_tools);
   if (auto* const error = std::get_if<ApiError>(&parsed)) return *error;
   const auto& request = std::get<Request>(parsed);
   if (auto error = CheckModel(request.answer.model, parts.settings)) return *error;
@@ -306,7 +306,7 @@ Parsed<Json> CountTokens(const std::string& body, const PlanParts& parts) {
 }
 
 Parsed<Json> Tokenize(const std::string& body, const PlanParts& parts) {
-  Parsed<Request> parsed = ParseRequest(kTokenize, body);
+  Parsed<Request> parsed = ParseRequest(kTokenize, body, &parts.known_tools);
   if (auto* const error = std::get_if<ApiError>(&parsed)) return *error;
   const auto& request = std::get<Request>(parsed);
   if (!request.answer.model.empty()) {

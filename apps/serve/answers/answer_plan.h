@@ -57,6 +57,7 @@ struct PlanParts {
   const Settings& settings;
   int64_t max_tokens = 0;  // of a prompt and its answer
   const KeptResponses& kept;
+  KnownTools& known_tools;
   ClosedTools& closed_tools;
 };
 

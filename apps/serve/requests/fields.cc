@@ -12,8 +12,19 @@ Fields::Fields(const Json& object, std::string prefix)
 
 const Json* Fields::Value(const std::string& name) {
   read_.insert(name);
+  const Json* const found = Find(name);
+  return found == nullptr || found->is_null() ? nullptr : found;
+}
+
+const Json* Fields::Find(const std::string& name) const {
+  if (given_ != nullptr && name == given_name_) return given_;
   const auto found = object_.find(name);
-  return found == object_.end() || found->is_null() ? nullptr : &*found;
+  return found == object_.end() ? nullptr : &*found;
+}
+
+void Fields::Give(std::string name, const Json& value) {
+  given_name_ = std::move(name);
+  given_ = &value;
 }
 
 const Json* Fields::Object(const std::string& name) {
@@ -66,8 +77,8 @@ std::optional<std::string> Fields::Text(const std::string& name) {
 
 void Fields::Refuse(const std::string& name, const std::string& must_be) {
   const std::string full = prefix_ + name;
-  const auto found = object_.find(name);
-  const std::string shown = found == object_.end() ? "absent" : ShownJson(*found);
+  const Json* const found = Find(name);
+  const std::string shown = found == nullptr ? "absent" : ShownJson(*found);
   Fail({.message = absl::StrCat(full, " = ", shown, ", ", must_be), .param = full});
 }
 
@@ -85,7 +96,7 @@ void Fields::RefuseField(const std::string& name, const std::string& why) {
 
 bool Fields::Finish() {
   for (const auto& [name, value] : object_.items()) {
-    if (!value.is_null() && !read_.contains(name)) RefuseField(name, "");
+    if (!Find(name)->is_null() && !read_.contains(name)) RefuseField(name, "");
   }
   return error_.has_value();
 }

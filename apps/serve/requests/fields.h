@@ -42,6 +42,9 @@ class Fields {
   // An object; null where it is absent.
   const Json* Object(const std::string& name);
 
+  // What the object has under this name is another value, which is borrowed.
+  void Give(std::string name, const Json& value);
+
   const Json& object() const { return object_; }
 
   // Says that a field is wrong: "n = 0, must be ...".
@@ -55,7 +58,11 @@ class Fields {
   const std::optional<ApiError>& error() const { return error_; }
 
  private:
+  const Json* Find(const std::string& name) const;  // null: it is not there
+
   const Json& object_;
+  std::string given_name_;
+  const Json* given_ = nullptr;
   std::string prefix_;
   std::set<std::string> read_;
   std::optional<ApiError> error_;

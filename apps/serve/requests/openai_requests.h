@@ -13,6 +13,7 @@
 
 #include "apps/serve/answers/api_error.h"
 #include "apps/serve/requests/tool_choice.h"
+#include "ng/recent.h"
 
 namespace ng::serve {
 
@@ -112,8 +113,12 @@ struct Request {
 template <typename T>
 using Parsed = std::variant<T, ApiError>;
 
-// Errors: 400 with the first field that is wrong, or not supported.
-Parsed<Request> ParseRequest(Api api, std::string_view body);
+// Lists of tools that were read before, by their JSON text in a body.
+using KnownTools = Recent<std::string, Json>;
+
+// `known`: null where none are kept. Errors: 400 with the first field that is wrong, or not
+// supported.
+Parsed<Request> ParseRequest(Api api, std::string_view body, KnownTools* known = nullptr);
 
 }  // namespace ng::serve
 

@@ -199,10 +199,10 @@ bool AsksForEncrypted(const Json& include) {
          });
 }
 
-Json SaidOf(const Request& request, const Json& body) {
+Json SaidOf(const Request& request, Fields& fields) {
   const auto said_or = [&](const char* name, const Json& otherwise) {
-    const auto found = body.find(name);
-    return found == body.end() || found->is_null() ? otherwise : *found;
+    const Json* const found = fields.Value(name);
+    return found == nullptr ? otherwise : *found;
   };
   Json said = Json::object();
   for (const char* const name :
@@ -214,13 +214,16 @@ Json SaidOf(const Request& request, const Json& body) {
   said["reasoning"] = Json::object();
   said["reasoning"]["effort"] = nullptr;
   said["reasoning"]["summary"] = nullptr;
-  if (body.contains("reasoning") && body["reasoning"].is_object()) {
-    said["reasoning"].update(body["reasoning"]);
-  }
+  const Json none = Json::object();
+  const auto add = [&](const char* name) {
+    const Json given = said_or(name, none);
+    if (given.is_object()) said[name].update(given);
+  };
+  add("reasoning");
   said["store"] = request.store;
   said["text"] = Json::object();
   said["text"]["format"] = {{"type", "text"}};
-  if (body.contains("text") && body["text"].is_object()) said["text"].update(body["text"]);
+  add("text");
   said["tool_choice"] = said_or("tool_choice", "auto");
   said["tools"] = said_or("tools", Json::array());
   said["truncation"] = "disabled";

@@ -19,7 +19,7 @@ void ReadForm(Fields& fields, Request& request);
 bool AsksForEncrypted(const Json& include);
 
 // What the answer repeats of the request, under its names there.
-Json SaidOf(const Request& request, const Json& body);
+Json SaidOf(const Request& request, Fields& fields);
 
 }  // namespace ng::serve
 

@@ -95,9 +95,9 @@ class JinjaChat final : public ChatTemplate {
                                               int64_t most) const override {
     NG_ASSIGN_OR_RETURN(const Rendering rendered, RenderedOf(conversation));
     if (!fed.empty()) {
-      NG_ASSIGN_OR_RETURN(const OrderedJson values, Values(conversation));
+      NG_ASSIGN_OR_RETURN(const Given given, Values(conversation));
       NG_ASSIGN_OR_RETURN(std::optional<std::vector<int32_t>> ids,
-                          Continue(values, *rendered, fed, most));
+                          Continue(given, *rendered, fed, most));
       if (ids) return *std::move(ids);
     }
     return EncodeText(*rendered, {.most = most});
@@ -179,8 +179,8 @@ class JinjaChat final : public ChatTemplate {
   using Rendering = std::shared_ptr<const jinja::Text>;
   absl::StatusOr<Rendering> RenderedOf(const Conversation& conversation) const {
     if (Rendering kept = rendered_.Find(conversation)) return kept;
-    NG_ASSIGN_OR_RETURN(const OrderedJson values, Values(conversation));
-    NG_ASSIGN_OR_RETURN(jinja::Text text, TextOf(conversation, values));
+    NG_ASSIGN_OR_RETURN(const Given given, Values(conversation));
+    NG_ASSIGN_OR_RETURN(jinja::Text text, TextOf(conversation, given));
     const size_t bytes = 2 * text.bytes().size() + conversation.messages.size() +
                          conversation.tools.size() + conversation.variables.size();
     return rendered_.Add(conversation, std::move(text), bytes);
@@ -202,6 +202,12 @@ class JinjaChat final : public ChatTemplate {
     constexpr size_t kJsonFactor = 8;  // what a value takes more than its text
     return tools_.Add(text, {std::move(list), std::move(schemas)}, kJsonFactor * text.size());
   }
+  // The variables for a rendering.
+  // NOLINTNEXTLINE(bugprone-exception-escape): of the JSON library, whose moves do not throw
+  struct Given {
+    OrderedJson values;
+    KnownTools tools;
+  };
   struct AskedGrammar {
     CallChoice choice;  // with its tools
     bool thinks;
@@ -255,11 +261,9 @@ class JinjaChat final : public ChatTemplate {
   }
 
   void Learn() const {
-    OrderedJson shown = variables_.values();
-    shown["tools"] = nullptr;
-    const OrderedJson tools = calls::ProbeTools();
+    auto tools = std::make_shared<Tools>();
     const bool takes_tools = (with_tools_ ? *with_tools_ : *own_).names().contains("tools");
-    if (takes_tools) shown["tools"] = tools;
+    if (takes_tools) tools->list = calls::ProbeTools();
     calls::ProbedTemplate probed;
     probed.program = program_;
     if (eot_ >= 0) probed.end = calls::kFirstToken + static_cast<char32_t>(eot_);
@@ -276,10 +280,10 @@ class JinjaChat final : public ChatTemplate {
         if (!message.ok()) return std::nullopt;
         messages.push_back(*std::move(message));
       }
-      OrderedJson values = shown;
-      values["messages"] = std::move(messages);
-      values["add_generation_prompt"] = asks;
-      const absl::StatusOr<jinja::Text> text = RenderText(values);
+      Given shown = {variables_.values(), tools};
+      shown.values["messages"] = std::move(messages);
+      shown.values["add_generation_prompt"] = asks;
+      const absl::StatusOr<jinja::Text> text = RenderText(shown);
       if (!text.ok()) return std::nullopt;
       return SymbolsOf(*text);
     };
@@ -288,16 +292,16 @@ class JinjaChat final : public ChatTemplate {
   }
 
   // The template for these variables.
-  const jinja::Template& For(const OrderedJson& values) const {
-    return with_tools_ && !values["tools"].is_null() ? *with_tools_ : *own_;
+  const jinja::Template& For(const Given& given) const {
+    return with_tools_ && !given.tools->list.is_null() ? *with_tools_ : *own_;
   }
 
   // The variables for a conversation.
-  absl::StatusOr<OrderedJson> Values(const Conversation& conversation) const {
-    NG_ASSIGN_OR_RETURN(const OrderedJson given, ParseList(conversation.messages, "messages"));
-    if (given.empty()) return UsageError("messages: the list is empty");
+  absl::StatusOr<Given> Values(const Conversation& conversation) const {
+    NG_ASSIGN_OR_RETURN(const OrderedJson list, ParseList(conversation.messages, "messages"));
+    if (list.empty()) return UsageError("messages: the list is empty");
     OrderedJson messages = OrderedJson::array();
-    for (const OrderedJson& one : given) {
+    for (const OrderedJson& one : list) {
       const std::string where = absl::StrCat("messages: message ", messages.size() + 1);
       NG_ASSIGN_OR_RETURN(OrderedJson message, ReadMessage(one, no_content_, where));
       messages.push_back(std::move(message));
@@ -310,27 +314,24 @@ class JinjaChat final : public ChatTemplate {
       const calls::Learned& learned = LearnedCalls();
       if (learned.calls.ok() && !learned.format.arguments_text) ReadArgumentTexts(&messages);
     }
-    OrderedJson values = variables_.values();
-    NG_RETURN_IF_ERROR(variables_.AddTo(conversation.variables, &values));
-    values["messages"] = std::move(messages);
-    if (!conversation.asks) values["add_generation_prompt"] = false;
-    NG_ASSIGN_OR_RETURN(const KnownTools tools, ToolsOf(conversation.tools));
-    values["tools"] = tools->list;
-    if (!conversation.tools.empty() && !For(values).names().contains("tools")) {
+    Given given = {variables_.values(), nullptr};
+    NG_RETURN_IF_ERROR(variables_.AddTo(conversation.variables, &given.values));
+    given.values["messages"] = std::move(messages);
+    if (!conversation.asks) given.values["add_generation_prompt"] = false;
+    NG_ASSIGN_OR_RETURN(given.tools, ToolsOf(conversation.tools));
+    if (!conversation.tools.empty() && !For(given).names().contains("tools")) {
       return UsageError(absl::StrCat("tools: the chat template ", name_, " takes none"));
     }
-    return values;
+    return given;
   }
 
-  absl::StatusOr<jinja::Text> TextOf(const Conversation& conversation,
-                                     const OrderedJson& values) const {
-    return conversation.goes_on ? RenderUnended(conversation, values) : RenderText(values);
+  absl::StatusOr<jinja::Text> TextOf(const Conversation& conversation, const Given& given) const {
+    return conversation.goes_on ? RenderUnended(conversation, given) : RenderText(given);
   }
 
   // Up to where the content of the last message ends. As in transformers this is where the template
   // puts a mark that stands behind the content; where it trims contents, the spaces go, too.
-  absl::StatusOr<jinja::Text> RenderUnended(const Conversation& conversation,
-                                            OrderedJson values) const {
+  absl::StatusOr<jinja::Text> RenderUnended(const Conversation& conversation, Given given) const {
     constexpr std::string_view kMark = "ng goes on from here ";
     constexpr std::string_view kWord = kMark.substr(0, kMark.size() - 1);
     if (conversation.asks) {
@@ -338,13 +339,13 @@ class JinjaChat final : public ChatTemplate {
           "messages: they end with the beginning of an answer, and with what asks for another one; "
           "leave one of these out");
     }
-    std::string* const content = LastText(values["messages"].back());
+    std::string* const content = LastText(given.values["messages"].back());
     if (content == nullptr) {
       return UsageError("messages: the last one has no text that could go on");
     }
     const std::string said = *content;
     *content += kMark;
-    NG_ASSIGN_OR_RETURN(const jinja::Text text, RenderText(values));
+    NG_ASSIGN_OR_RETURN(const jinja::Text text, RenderText(given));
     const std::string& bytes = text.bytes();
     const size_t at = bytes.rfind(kWord);
     const jinja::Extent words = jinja::Strip(said, jinja::Side::kBoth);
@@ -358,7 +359,7 @@ class JinjaChat final : public ChatTemplate {
                       jinja::Strip(std::string_view(bytes).substr(0, at), jinja::Side::kRight).end);
   }
 
-  absl::StatusOr<jinja::Text> RenderText(const OrderedJson& values) const {
+  absl::StatusOr<jinja::Text> RenderText(const Given& given) const {
     // The model's own words, and ng's.
     const auto is_trusted = [this](std::string_view path, std::string_view text) {
       if (path.find('.') == path.npos) {
@@ -367,7 +368,8 @@ class JinjaChat final : public ChatTemplate {
       return path.starts_with("messages.") && path.ends_with(".role") &&
              std::ranges::count(path, '.') == 2 && std::ranges::count(kRoles, text) > 0;
     };
-    return For(values).Render({values, is_trusted}, variables_.now());
+    const jinja::Variables::Shared tools = {"tools", given.tools->list};
+    return For(given).Render({given.values, is_trusted, {&tools, 1}}, variables_.now());
   }
 
   absl::StatusOr<std::vector<int32_t>> EncodeText(const jinja::Text& text,
@@ -380,20 +382,20 @@ class JinjaChat final : public ChatTemplate {
   }
 
   // `fed` and what follows it; nothing where the text does not begin as it did before.
-  absl::StatusOr<std::optional<std::vector<int32_t>>> Continue(const OrderedJson& values,
+  absl::StatusOr<std::optional<std::vector<int32_t>>> Continue(const Given& given,
                                                                const jinja::Text& text,
                                                                std::span<const int32_t> fed,
                                                                int64_t most) const {
-    const OrderedJson& messages = values["messages"];
+    const OrderedJson& messages = given.values["messages"];
     const auto answer =
         std::find_if(messages.rbegin(), messages.rend(),
                      [](const OrderedJson& message) { return message["role"] == "assistant"; });
     if (answer == messages.rend() || !answer->contains("content")) return std::nullopt;
     const auto n_before = messages.rend() - answer - 1;
     if (!(*answer)["content"].is_string() || n_before == 0) return std::nullopt;
-    OrderedJson before = values;
-    before["messages"] = OrderedJson(messages.begin(), messages.begin() + n_before);
-    before["add_generation_prompt"] = true;
+    Given before = given;
+    before.values["messages"] = OrderedJson(messages.begin(), messages.begin() + n_before);
+    before.values["add_generation_prompt"] = true;
     const absl::StatusOr<jinja::Text> shorter = RenderText(before);
     if (!shorter.ok()) return std::nullopt;
     const std::string said = shorter->bytes() + (*answer)["content"].get<std::string>();
@@ -428,11 +430,10 @@ class JinjaChat final : public ChatTemplate {
   }
 
   absl::StatusOr<jinja::Text> RenderMessages(OrderedJson messages, bool asks) const {
-    OrderedJson values = variables_.values();
-    values["messages"] = std::move(messages);
-    values["tools"] = nullptr;
-    values["add_generation_prompt"] = asks;
-    return RenderText(values);
+    Given given = {variables_.values(), std::make_shared<const Tools>()};
+    given.values["messages"] = std::move(messages);
+    given.values["add_generation_prompt"] = asks;
+    return RenderText(given);
   }
 
   // What follows an answer, found in a conversation that has one.

@@ -32,6 +32,15 @@ class Converter {
  public:
   Converter(Run& run, const Variables& variables) : run_(run), variables_(variables) {}
 
+  // All variables, as a dict.
+  Value ConvertAll() {
+    std::vector<std::pair<Value, Value>> items;
+    for (const auto& [name, value] : variables_.values.items()) Add(name, value, &items);
+    for (const auto& [name, value] : variables_.shared) Add(std::string(name), value, &items);
+    return run_.failed() ? Value() : run_.NewDict(std::move(items));
+  }
+
+ private:
   Value Convert(const Json& json, const std::string& path) {
     if (run_.failed()) return {};
     switch (json.type()) {
@@ -52,6 +61,7 @@ class Converter {
         return ConvertText(json.get_ref<const std::string&>(), path);
       case Json::value_t::array: {
         std::vector<Value> items;
+        items.reserve(json.size());
         for (size_t i = 0; i < json.size(); ++i) {
           items.push_back(Convert(json[i], absl::StrCat(path, ".", i)));
         }
@@ -59,6 +69,7 @@ class Converter {
       }
       case Json::value_t::object: {
         std::vector<std::pair<Value, Value>> items;
+        items.reserve(json.size());
         for (const auto& [key, value] : json.items()) {
           items.emplace_back(ConvertText(key, ""), Convert(value, PathOf(path, key)));
         }
@@ -69,7 +80,11 @@ class Converter {
     }
   }
 
- private:
+  void Add(const std::string& name, const Json& value,
+           std::vector<std::pair<Value, Value>>* items) {
+    items->emplace_back(ConvertText(name, ""), Convert(value, name));
+  }
+
   // Long paths are cut, so that they do not cost more than the values.
   static std::string PathOf(const std::string& path, const std::string& key) {
     constexpr size_t kLongest = 200;
@@ -126,14 +141,17 @@ absl::StatusOr<Template> Template::Parse(std::string_view source, std::string na
 absl::StatusOr<Text> Template::Render(const Variables& variables, Moment now,
                                       const Limits& limits) const {
   Limits room = limits;
-  const int64_t data = SizeOf(variables.values);
+  int64_t data = SizeOf(variables.values);
+  for (const auto& [name, value] : variables.shared) {
+    data += SizeOf(value) + static_cast<int64_t>(name.size());
+  }
   room.bytes += 16 * data;
   room.output += 4 * data;
   room.steps += 4 * data;
   Run run(name_, room, now);
   const InCLocale c_locale;
   Text text;
-  const Value converted = Converter(run, variables).Convert(variables.values, "");
+  const Value converted = Converter(run, variables).ConvertAll();
   if (!run.failed()) text = Interpreter(run, *converted.dict()).Render(parsed_->body);
   run.Clear();
   if (run.failed()) return run.status();

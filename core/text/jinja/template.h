@@ -13,6 +13,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <set>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -26,9 +27,16 @@ namespace ng::jinja {
 // The variables of a template. Their texts are data, but for those at the paths that `trusted`
 // takes, which are the words of ng and of the model's own files.
 struct Variables {
+  // One that is not copied for each rendering: its value may be large.
+  struct Shared {
+    std::string_view name;  // none of `values`
+    const nlohmann::ordered_json& value;
+  };
+
   const nlohmann::ordered_json& values;  // an object
   // `path` is the place of a text: "bos_token", "messages.3.role".
   std::function<bool(std::string_view path, std::string_view text)> trusted;
+  std::span<const Shared> shared = {};
 };
 
 // Now, as a clock at the wall shows it.

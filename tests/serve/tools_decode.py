@@ -22,9 +22,16 @@ TOOLS = pathlib.Path(__file__).resolve().parents[1] / "grammar" / "agent_tools.j
 N_TOKENS = 200
 
 
+def model_of(url):
+    """The name of the server's model."""
+    with urllib.request.urlopen(url + "/v1/models") as reply:
+        return json.load(reply)["data"][0]["id"]
+
+
 def rate(url, tools):
     """Tokens a second behind the first one."""
-    body = {"messages": [{"role": "user", "content": "Tell me of a king and his three sons, in many words."}],
+    body = {"model": model_of(url),
+            "messages": [{"role": "user", "content": "Tell me of a king and his three sons, in many words."}],
             "stream": True, "temperature": 0, "max_tokens": N_TOKENS, "ignore_eos": True}
     if tools:
         body["tools"] = tools

@@ -104,8 +104,9 @@ absl::StatusOr<std::vector<Method>> MethodsOf(const CommandLine& line, const Eng
   if (std::ranges::none_of(methods, has_policy)) return methods;
   NG_ASSIGN_OR_RETURN(const bool at_mark, LeaveAtMark(given));
   for (Method& method : methods) {
-    if (at_mark && has_policy(method))
+    if (at_mark && has_policy(method)) {
       method.rule = absl::StrCat(method.policy, ":", method.budget);
+    }
   }
   return methods;
 }

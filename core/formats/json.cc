@@ -35,6 +35,7 @@ std::string ShortReason(const std::exception& exception) {
 }
 
 // Builds the value.
+// NOLINTNEXTLINE(bugprone-exception-escape): of the JSON library, whose moves do not throw
 class Builder {
  public:
   JsonDocument& root() { return root_; }

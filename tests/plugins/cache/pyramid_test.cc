@@ -99,9 +99,7 @@ TEST_F(PyramidStore, LayersHoldTheirOwnNumbersOfTokens) {
   // As much as even budgets take, but for whole tiles.
   BudgetOptions even = options;
   even.beta = 0;
-  const auto bytes = [&](const BudgetOptions& of) {
-    return ShapeOf(spec, of).pages.page_bytes;
-  };
+  const auto bytes = [&](const BudgetOptions& of) { return ShapeOf(spec, of).pages.page_bytes; };
   EXPECT_NEAR(static_cast<double>(bytes(options)), static_cast<double>(bytes(even)), 8000);
   EXPECT_EQ(store->plan().slots, 180 + 32);
 }

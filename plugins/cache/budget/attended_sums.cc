@@ -26,7 +26,7 @@ AttendedSums::AttendedSums(const AttendedShape& shape, Executor& executor, std::
       executor_(executor),
       sums_(reinterpret_cast<double*>(memory + shape.sums)),
       log_(reinterpret_cast<float*>(memory + shape.log)),
-      layers_(static_cast<size_t>(shape.max_sequences * shape.n_layers)),
+      layers_(shape.max_sequences, shape.n_layers),
       marks_(static_cast<size_t>(shape.max_sequences)) {}
 
 int64_t AttendedSums::FirstCounted(SequenceId sequence, int64_t position) const {
@@ -52,7 +52,7 @@ int64_t AttendedSums::Wanted(const SequenceRows& rows) const {
 
 absl::Status AttendedSums::Add(int layer, const SequenceRows& rows,
                                const TensorView<const float, 3>& mass) {
-  Layer& state = At(rows.sequence, layer);
+  Layer& state = layers_.At(rows.sequence, layer);
   const int64_t begin = FirstCounted(rows.sequence, rows.start_pos + rows.n_tokens - 1);
   if (state.begin != begin) {
     state = {};
@@ -79,7 +79,7 @@ absl::Status AttendedSums::Add(int layer, const SequenceRows& rows,
 }
 
 void AttendedSums::AddLog(int layer, SequenceId sequence, int64_t end) {
-  Layer& state = At(sequence, layer);
+  Layer& state = layers_.At(sequence, layer);
   const int64_t first = std::max(state.end, state.log_begin) - state.log_begin;
   const int64_t last = std::min(state.n_log, end - state.log_begin);
   for (int64_t head = 0; head < shape_.n_kv_heads && first < last; ++head) {
@@ -95,7 +95,7 @@ void AttendedSums::AddLog(int layer, SequenceId sequence, int64_t end) {
 
 absl::Status AttendedSums::AddRows(int layer, const SequenceRows& rows,
                                    const TensorView<const float, 3>& mass) {
-  Layer& state = At(rows.sequence, layer);
+  Layer& state = layers_.At(rows.sequence, layer);
   const int64_t n_slots = mass.extent[2];
   const int64_t n_valid = std::min(n_slots, state.valid[state.now]);
   const int64_t n_chunks = (n_slots + kChunk - 1) / kChunk;
@@ -122,7 +122,7 @@ absl::Status AttendedSums::AddRows(int layer, const SequenceRows& rows,
 
 void AttendedSums::Sum(int layer, int kv_head, const SequenceRows& rows,
                        std::span<float> out) const {
-  const Layer& state = At(rows.sequence, layer);
+  const Layer& state = layers_.At(rows.sequence, layer);
   const int which = state.pending ? 1 - state.now : state.now;
   const double* const sums = SumsOf(rows.sequence, layer, kv_head, which);
   const int64_t end = rows.start_pos + rows.n_tokens;
@@ -139,7 +139,7 @@ void AttendedSums::Sum(int layer, int kv_head, const SequenceRows& rows,
 
 void AttendedSums::Commit(const SequenceRows& rows) {
   for (int layer = 0; layer < shape_.n_layers; ++layer) {
-    Layer& state = At(rows.sequence, layer);
+    Layer& state = layers_.At(rows.sequence, layer);
     const bool added = state.pending && Wanted(rows) > 0;
     state.pending = false;
     if (!added) continue;
@@ -153,7 +153,7 @@ void AttendedSums::Settle(const SequenceRows& rows) {
   const int64_t end = rows.start_pos + rows.n_tokens;
   for (int layer = 0; layer < shape_.n_layers; ++layer) {
     AddLog(layer, rows.sequence, end);
-    Layer& state = At(rows.sequence, layer);
+    Layer& state = layers_.At(rows.sequence, layer);
     state.end = end;
     state.previous = -1;
   }
@@ -161,7 +161,7 @@ void AttendedSums::Settle(const SequenceRows& rows) {
 
 void AttendedSums::Keep(int layer, int kv_head, SequenceId sequence,
                         std::span<const int32_t> kept) {
-  const Layer& state = At(sequence, layer);
+  const Layer& state = layers_.At(sequence, layer);
   double* const sums = SumsOf(sequence, layer, kv_head, state.now);
   for (size_t to = 0; to < kept.size(); ++to) {
     sums[to] = kept[to] < state.valid[state.now] ? sums[kept[to]] : 0.0;
@@ -169,18 +169,18 @@ void AttendedSums::Keep(int layer, int kv_head, SequenceId sequence,
 }
 
 void AttendedSums::Left(int layer, SequenceId sequence, int64_t n_slots) {
-  Layer& state = At(sequence, layer);
+  Layer& state = layers_.At(sequence, layer);
   state.valid[state.now] = n_slots;
 }
 
 void AttendedSums::Forget(SequenceId sequence) {
-  for (int layer = 0; layer < shape_.n_layers; ++layer) At(sequence, layer) = {};
+  for (int layer = 0; layer < shape_.n_layers; ++layer) layers_.At(sequence, layer) = {};
 }
 
 void AttendedSums::Copy(SequenceId from, SequenceId to) {
   for (int layer = 0; layer < shape_.n_layers; ++layer) {
-    Layer& state = At(to, layer);
-    state = At(from, layer);
+    Layer& state = layers_.At(to, layer);
+    state = layers_.At(from, layer);
     state.previous = -1;
     state.pending = false;
     for (int64_t head = 0; head < shape_.n_kv_heads; ++head) {
@@ -194,7 +194,7 @@ void AttendedSums::Copy(SequenceId from, SequenceId to) {
 
 bool AttendedSums::CanTruncate(SequenceId sequence, int64_t length) const {
   for (int layer = 0; layer < shape_.n_layers; ++layer) {
-    const Layer& state = At(sequence, layer);
+    const Layer& state = layers_.At(sequence, layer);
     if (length < state.end && length > state.begin && length != state.previous) return false;
   }
   return true;
@@ -202,7 +202,7 @@ bool AttendedSums::CanTruncate(SequenceId sequence, int64_t length) const {
 
 void AttendedSums::Truncate(SequenceId sequence, int64_t length) {
   for (int layer = 0; layer < shape_.n_layers; ++layer) {
-    Layer& state = At(sequence, layer);
+    Layer& state = layers_.At(sequence, layer);
     if (length >= state.end) {
       state.n_log = std::clamp<int64_t>(length - state.log_begin, 0, state.n_log);
     } else if (length <= state.begin) {

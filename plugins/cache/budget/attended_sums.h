@@ -22,6 +22,7 @@
 #include "ng/executor.h"
 #include "ng/status.h"
 #include "ng/tensor_view.h"
+#include "plugins/cache/budget/layer_states.h"
 
 namespace ng {
 
@@ -88,12 +89,6 @@ class AttendedSums {
   // Makes the other sums, of these and the rows.
   absl::Status AddRows(int layer, const SequenceRows& rows, const TensorView<const float, 3>& mass);
 
-  Layer& At(SequenceId sequence, int layer) {
-    return layers_[static_cast<size_t>(sequence * shape_.n_layers + layer)];
-  }
-  const Layer& At(SequenceId sequence, int layer) const {
-    return layers_[static_cast<size_t>(sequence * shape_.n_layers + layer)];
-  }
   int64_t HeadOf(SequenceId sequence, int layer, int64_t kv_head) const {
     return (sequence * shape_.n_layers + layer) * shape_.n_kv_heads + kv_head;
   }
@@ -108,7 +103,7 @@ class AttendedSums {
   Executor& executor_;
   double* const sums_;
   float* const log_;
-  std::vector<Layer> layers_;   // [max_sequences, n_layers]
+  LayerStates<Layer> layers_;
   std::vector<int64_t> marks_;  // [max_sequences]
 };
 

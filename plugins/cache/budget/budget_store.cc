@@ -96,7 +96,7 @@ BudgetStore::BudgetStore(const PluginContext& context, const CacheSpec& spec,
       n_run_layers_(spec.n_run_layers == 0 ? spec.n_layers : spec.n_run_layers),
       memory_(std::move(memory)),
       slots_(static_cast<size_t>(spec.max_sequences)),
-      held_(static_cast<size_t>(int64_t{spec.max_sequences} * spec.n_layers)),
+      held_(spec.max_sequences, spec.n_layers),
       chosen_(static_cast<size_t>(shape.lanes)) {
   for (int64_t i = 0; i < spec.max_sequences; ++i) {
     pages_.push_back(memory_.get() + i * shape_.pages.page_bytes);
@@ -119,7 +119,7 @@ absl::StatusOr<SequenceId> BudgetStore::Open(int64_t capacity) {
   }
   *slot = {.open = true, .capacity = capacity};
   const auto sequence = static_cast<SequenceId>(slot - slots_.begin());
-  for (int layer = 0; layer < n_layers_; ++layer) HeldIn(sequence, layer) = {};
+  for (int layer = 0; layer < n_layers_; ++layer) held_.At(sequence, layer) = {};
   ForSums([&](auto& sums) {
     sums.Forget(sequence);
     sums.SetMark(sequence, 0);
@@ -139,7 +139,7 @@ absl::Status BudgetStore::Truncate(SequenceId sequence, int64_t length) {
   }
   if (length == 0) {
     slot.left_at = 0;
-    for (int layer = 0; layer < n_layers_; ++layer) HeldIn(sequence, layer) = {};
+    for (int layer = 0; layer < n_layers_; ++layer) held_.At(sequence, layer) = {};
     ForSums([&](auto& sums) { sums.Forget(sequence); });
   } else {
     bool can = true;
@@ -243,7 +243,7 @@ absl::StatusOr<SequenceId> BudgetStore::Fork(SequenceId sequence, int64_t capaci
     sums.Copy(sequence, fork);
   });
   for (int layer = 0; layer < n_layers_; ++layer) {
-    const Held& held = HeldIn(fork, layer) = HeldIn(sequence, layer);
+    const Held& held = held_.At(fork, layer) = held_.At(sequence, layer);
     const int64_t tiles = (to.length - held.gone + kTileTokens - 1) / kTileTokens;
     const KvView from_view = View(layer, sequence, to.length);
     const KvView to_view = View(layer, fork, to.length);
@@ -262,7 +262,7 @@ absl::StatusOr<SequenceId> BudgetStore::Fork(SequenceId sequence, int64_t capaci
 
 KvView BudgetStore::View(int layer, SequenceId sequence, int64_t length) const {
   assert(layer >= 0 && layer < n_layers_ && length >= 0);
-  const Held& held = HeldIn(sequence, layer);
+  const Held& held = held_.At(sequence, layer);
   const BudgetShape::Layer& shape = shape_.layers[static_cast<size_t>(layer)];
   KvView view{.layout = kLayoutTiles16,
               .pages = {&pages_[static_cast<size_t>(sequence)], 1},
@@ -306,7 +306,7 @@ bool BudgetStore::Evicts(const SequenceRows& rows) const {
 
 bool BudgetStore::EvictsIn(int layer, const SequenceRows& rows) const {
   const int64_t length = rows.start_pos + rows.n_tokens;
-  return length - HeldIn(rows.sequence, layer).gone > KeptIn(rows.sequence, layer, length);
+  return length - held_.At(rows.sequence, layer).gone > KeptIn(rows.sequence, layer, length);
 }
 
 absl::Status BudgetStore::Commit(std::span<const SequenceRows> rows) {
@@ -437,7 +437,7 @@ absl::Status BudgetStore::Evict(const SequenceRows& rows) {
     if (!EvictsIn(layer, rows)) continue;
     const int64_t n_kept = KeptIn(sequence, layer, length);
     for (const auto& sums : attended_) sums->Left(layer, sequence, n_kept);
-    Held& held = HeldIn(sequence, layer);
+    Held& held = held_.At(sequence, layer);
     n_gone_ += length - n_kept - held.gone;
     held = {.gone = length - n_kept, .kept = n_kept};
   }

@@ -26,6 +26,7 @@
 #include "ng/tile_store.h"
 #include "plugins/cache/budget/attended_sums.h"
 #include "plugins/cache/budget/budget_options.h"
+#include "plugins/cache/budget/layer_states.h"
 #include "plugins/cache/budget/query_sums.h"
 
 namespace ng {
@@ -177,12 +178,6 @@ class BudgetStore final : public TileStore,
         (int64_t{sequence} * n_layers_ + layer) * n_kv_heads_ * shape_.kept + kv_head * n;
     return {reinterpret_cast<int32_t*>(memory_.get() + offset) + at, static_cast<size_t>(n)};
   }
-  Held& HeldIn(SequenceId sequence, int layer) {
-    return held_[static_cast<size_t>(int64_t{sequence} * n_layers_ + layer)];
-  }
-  const Held& HeldIn(SequenceId sequence, int layer) const {
-    return held_[static_cast<size_t>(int64_t{sequence} * n_layers_ + layer)];
-  }
   const BudgetRule& RuleOf(SequenceId sequence) const { return rules_[At(sequence).rule]; }
   // What a policy goes by that needs it.
   const AttendedSums& AttendedOf(const Policy& policy) const;
@@ -205,8 +200,8 @@ class BudgetStore final : public TileStore,
   std::vector<LayerRotation> rotations_;                 // [n_layers], where there are queries_
   std::vector<const std::byte*> pages_;                  // [max_sequences]
   std::vector<Slot> slots_;                              // [max_sequences]
-  std::vector<Held> held_;                               // [max_sequences, n_layers]
-  std::vector<absl::Status> chosen_;                     // [lanes]
+  LayerStates<Held> held_;
+  std::vector<absl::Status> chosen_;  // [lanes]
   int64_t n_evictions_ = 0;
   int64_t n_gone_ = 0;  // in all layers together
   double seconds_ = 0.0;

@@ -18,7 +18,7 @@ QuerySums::QuerySums(const QueryShape& shape, Executor& executor, IsaLevel isa, 
       executor_(executor),
       data_(reinterpret_cast<double*>(memory + shape.data)),
       log_(reinterpret_cast<float*>(memory + shape.log)),
-      layers_(static_cast<size_t>(shape.max_sequences * shape.n_layers)),
+      layers_(shape.max_sequences, shape.n_layers),
       marks_(static_cast<size_t>(shape.max_sequences)) {}
 
 int64_t QuerySums::Limit(SequenceId sequence) const {
@@ -35,13 +35,13 @@ QuerySums::Rows QuerySums::Counted(SequenceId sequence, Rows rows) const {
 }
 
 QuerySums::Rows QuerySums::LogRows(SequenceId sequence, int layer) const {
-  const Layer& state = At(sequence, layer);
+  const Layer& state = layers_.At(sequence, layer);
   return Counted(sequence, {LogOf(sequence, layer), row_width(), state.end, state.n_log});
 }
 
 absl::Status QuerySums::Add(int layer, const SequenceRows& rows,
                             const TensorView<const float, 3>& q) {
-  Layer& state = At(rows.sequence, layer);
+  Layer& state = layers_.At(rows.sequence, layer);
   state.pending = false;
   state.n_heads = q.extent[1];
   // Others have been abandoned.
@@ -81,7 +81,7 @@ void QuerySums::AddHead(const Rows& rows, int64_t head, const double* from, doub
 }
 
 absl::Status QuerySums::AddRows(int layer, SequenceId sequence, const Rows& rows, int to) {
-  Layer& state = At(sequence, layer);
+  Layer& state = layers_.At(sequence, layer);
   const bool had_any = state.any[state.now];
   if (rows.n == 0 && to == state.now) return absl::OkStatus();
   const int now = state.now;
@@ -101,7 +101,7 @@ absl::Status QuerySums::AddRows(int layer, SequenceId sequence, const Rows& rows
 
 QueryStatistics QuerySums::Of(int layer, int kv_head, const SequenceRows& rows,
                               std::span<double> memory) const {
-  const Layer& state = At(rows.sequence, layer);
+  const Layer& state = layers_.At(rows.sequence, layer);
   const int which = state.pending ? 1 - state.now : state.now;
   const int64_t n = shape_.head_dim;
   const int64_t n_heads = state.n_heads / shape_.n_kv_heads;
@@ -112,11 +112,11 @@ QueryStatistics QuerySums::Of(int layer, int kv_head, const SequenceRows& rows,
   found.mean = {memory.data(), {n_heads, n}};
   found.covariance = {memory.data() + n_heads * n, {n_heads, n, n}};
   const double share = found.n_queries == 0 ? 0.0 : 1.0 / static_cast<double>(found.n_queries);
+  std::vector<double> sums(static_cast<size_t>(shape_.sums()));
   for (int64_t head = 0; head < n_heads; ++head) {
     const int64_t of = kv_head * n_heads + head;
     double* const mean = memory.data() + head * n;
     double* const matrix = memory.data() + n_heads * n + head * n * n;
-    std::vector<double> sums(static_cast<size_t>(shape_.sums()));
     const double* const from = state.any[which] ? SumsOf(rows.sequence, layer, which, of) : nullptr;
     AddHead(log, of, from, sums.data());
     for (int64_t i = 0; i < n; ++i) mean[i] = sums[static_cast<size_t>(i)] * share;
@@ -134,7 +134,7 @@ QueryStatistics QuerySums::Of(int layer, int kv_head, const SequenceRows& rows,
 
 void QuerySums::Commit(const SequenceRows& rows) {
   for (int layer = 0; layer < shape_.n_layers; ++layer) {
-    Layer& state = At(rows.sequence, layer);
+    Layer& state = layers_.At(rows.sequence, layer);
     if (!std::exchange(state.pending, false)) continue;
     state.now = 1 - state.now;
     state.previous = rows.start_pos;
@@ -147,13 +147,13 @@ void QuerySums::SetMark(SequenceId sequence, int64_t length) {
 }
 
 void QuerySums::Forget(SequenceId sequence) {
-  for (int layer = 0; layer < shape_.n_layers; ++layer) At(sequence, layer) = {};
+  for (int layer = 0; layer < shape_.n_layers; ++layer) layers_.At(sequence, layer) = {};
 }
 
 void QuerySums::Copy(SequenceId from, SequenceId to) {
   for (int layer = 0; layer < shape_.n_layers; ++layer) {
-    Layer& state = At(to, layer);
-    state = At(from, layer);
+    Layer& state = layers_.At(to, layer);
+    state = layers_.At(from, layer);
     state.previous = -1;
     state.pending = false;
     if (state.any[state.now]) {
@@ -166,7 +166,7 @@ void QuerySums::Copy(SequenceId from, SequenceId to) {
 
 bool QuerySums::CanTruncate(SequenceId sequence, int64_t length) const {
   for (int layer = 0; layer < shape_.n_layers; ++layer) {
-    const Layer& state = At(sequence, layer);
+    const Layer& state = layers_.At(sequence, layer);
     if (length < state.end && length != state.previous) return false;
   }
   return true;
@@ -174,7 +174,7 @@ bool QuerySums::CanTruncate(SequenceId sequence, int64_t length) const {
 
 void QuerySums::Truncate(SequenceId sequence, int64_t length) {
   for (int layer = 0; layer < shape_.n_layers; ++layer) {
-    Layer& state = At(sequence, layer);
+    Layer& state = layers_.At(sequence, layer);
     state.pending = false;
     if (length >= state.end) {
       state.n_log = std::clamp<int64_t>(length - state.end, 0, state.n_log);

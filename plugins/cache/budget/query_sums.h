@@ -22,6 +22,7 @@
 #include "ng/policy.h"
 #include "ng/status.h"
 #include "ng/tensor_view.h"
+#include "plugins/cache/budget/layer_states.h"
 #include "plugins/cache/budget/query_kernel.h"
 
 namespace ng {
@@ -94,12 +95,6 @@ class QuerySums {
   absl::Status AddRows(int layer, SequenceId sequence, const Rows& rows, int to);
   Rows LogRows(SequenceId sequence, int layer) const;
 
-  Layer& At(SequenceId sequence, int layer) {
-    return layers_[static_cast<size_t>(sequence * shape_.n_layers + layer)];
-  }
-  const Layer& At(SequenceId sequence, int layer) const {
-    return layers_[static_cast<size_t>(sequence * shape_.n_layers + layer)];
-  }
   double* SumsOf(SequenceId sequence, int layer, int which, int64_t head) const {
     const int64_t at = ((sequence * shape_.n_layers + layer) * 2 + which) * shape_.n_heads + head;
     return data_ + at * shape_.sums();
@@ -114,7 +109,7 @@ class QuerySums {
   Executor& executor_;
   double* const data_;
   float* const log_;
-  std::vector<Layer> layers_;   // [max_sequences, n_layers]
+  LayerStates<Layer> layers_;
   std::vector<int64_t> marks_;  // [max_sequences]
 };
 

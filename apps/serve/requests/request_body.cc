@@ -114,11 +114,13 @@ Parsed<RequestBody> ReadBody(std::string_view body, KnownTools* known) {
   Parsed<Json> read = ParseObject(body);
   if (auto* const error = std::get_if<ApiError>(&read)) return std::move(*error);
   auto json = std::get<Json>(std::move(read));
+  std::shared_ptr<const Json> tools;
   if (text && json.contains("tools")) {
     constexpr size_t kJsonFactor = 8;  // what a value takes more than its text
-    known->Add(std::string(*text), json["tools"], kJsonFactor * text->size());
+    tools = known->Add(std::string(*text), std::exchange(json["tools"], Json()),
+                       kJsonFactor * text->size());
   }
-  return RequestBody{std::move(json), nullptr};
+  return RequestBody{std::move(json), std::move(tools)};
 }
 
 }  // namespace ng::serve

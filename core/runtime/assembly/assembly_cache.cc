@@ -93,8 +93,9 @@ absl::Status Assembly::CheckQueries(const CacheGroupSpec& group) const {
     const char* why = nullptr;
     if (attention.latent.is_there()) why = "which meet latents in place of keys";
     const bool normed = attention.qk_norm.is_there();
-    if (normed && attention.qk_norm_kind == QkNormKind::kHeadsAfterRope)
+    if (normed && attention.qk_norm_kind == QkNormKind::kHeadsAfterRope) {
       why = "which are normed behind that";
+    }
     if (why == nullptr) continue;
     return PluginError(absl::StrCat(selection.cache.Describe(),
                                     ": its policy goes by the queries as they are before they are "

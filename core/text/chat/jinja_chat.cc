@@ -190,17 +190,24 @@ class JinjaChat final : public ChatTemplate {
   // NOLINTNEXTLINE(bugprone-exception-escape): of the JSON library, whose moves do not throw
   struct Tools {
     OrderedJson list;  // null: none were given
+    jinja::SharedVariable variable;
     calls::ToolSchemas schemas;
   };
   using KnownTools = std::shared_ptr<const Tools>;
   absl::StatusOr<KnownTools> ToolsOf(const std::string& text) const {
-    static const KnownTools kNone = std::make_shared<const Tools>();
+    static const KnownTools kNone = std::make_shared<const Tools>(*MadeTools(nullptr));
     if (text.empty()) return kNone;
     if (KnownTools kept = tools_.Find(text)) return kept;
     NG_ASSIGN_OR_RETURN(OrderedJson list, ParseList(text, "tools"));
+    NG_ASSIGN_OR_RETURN(Tools tools, MadeTools(std::move(list)));
+    constexpr size_t kJsonFactor = 24;  // what the values take more than their text
+    return tools_.Add(text, std::move(tools), kJsonFactor * text.size());
+  }
+  absl::StatusOr<Tools> MadeTools(OrderedJson list) const {
+    NG_ASSIGN_OR_RETURN(jinja::SharedVariable variable,
+                        jinja::SharedVariable::Make("tools", list, own_->name()));
     calls::ToolSchemas schemas(list);
-    constexpr size_t kJsonFactor = 8;  // what a value takes more than its text
-    return tools_.Add(text, {std::move(list), std::move(schemas)}, kJsonFactor * text.size());
+    return Tools{std::move(list), std::move(variable), std::move(schemas)};
   }
   // The variables for a rendering.
   // NOLINTNEXTLINE(bugprone-exception-escape): of the JSON library, whose moves do not throw
@@ -261,9 +268,9 @@ class JinjaChat final : public ChatTemplate {
   }
 
   void Learn() const {
-    auto tools = std::make_shared<Tools>();
     const bool takes_tools = (with_tools_ ? *with_tools_ : *own_).names().contains("tools");
-    if (takes_tools) tools->list = calls::ProbeTools();
+    const auto tools =
+        std::make_shared<const Tools>(*MadeTools(takes_tools ? calls::ProbeTools() : nullptr));
     calls::ProbedTemplate probed;
     probed.program = program_;
     if (eot_ >= 0) probed.end = calls::kFirstToken + static_cast<char32_t>(eot_);
@@ -368,8 +375,7 @@ class JinjaChat final : public ChatTemplate {
       return path.starts_with("messages.") && path.ends_with(".role") &&
              std::ranges::count(path, '.') == 2 && std::ranges::count(kRoles, text) > 0;
     };
-    const jinja::Variables::Shared tools = {"tools", given.tools->list};
-    return For(given).Render({given.values, is_trusted, {&tools, 1}}, variables_.now());
+    return For(given).Render({given.values, is_trusted, &given.tools->variable}, variables_.now());
   }
 
   absl::StatusOr<std::vector<int32_t>> EncodeText(const jinja::Text& text,
@@ -502,7 +508,7 @@ class JinjaChat final : public ChatTemplate {
   std::string program_;  // of the template for conversations with tools
   // What was asked for last, each up to some megabytes.
   mutable Recent<Conversation, jinja::Text> rendered_{4, size_t{4} << 20};
-  mutable Recent<std::string, Tools> tools_{8, size_t{4} << 20};
+  mutable Recent<std::string, Tools> tools_{8, size_t{12} << 20};
   mutable Recent<AskedGrammar, std::string> grammars_{8, size_t{4} << 20};
   mutable std::once_flag learned_once_;
   mutable calls::Learned learned_;

@@ -28,19 +28,32 @@ int64_t SizeOf(const Json& json) {
   return size;
 }
 
+// What a template may use with so much data.
+Limits LimitsFor(int64_t data, Limits limits) {
+  limits.bytes += 16 * data;
+  limits.output += 4 * data;
+  limits.steps += 4 * data;
+  return limits;
+}
+
+using Trusted = std::function<bool(std::string_view path, std::string_view text)>;
+
 class Converter {
  public:
-  Converter(Run& run, const Variables& variables) : run_(run), variables_(variables) {}
+  Converter(Run& run, const Trusted& trusted) : run_(run), trusted_(trusted) {}
 
   // All variables, as a dict.
-  Value ConvertAll() {
+  Value ConvertAll(const Variables& variables) {
     std::vector<std::pair<Value, Value>> items;
-    for (const auto& [name, value] : variables_.values.items()) Add(name, value, &items);
-    for (const auto& [name, value] : variables_.shared) Add(std::string(name), value, &items);
+    for (const auto& [name, value] : variables.values.items()) {
+      items.emplace_back(ConvertText(name, ""), Convert(value, name));
+    }
+    if (const SharedVariable* const shared = variables.shared) {
+      items.emplace_back(ConvertText(shared->name(), ""), shared->value());
+    }
     return run_.failed() ? Value() : run_.NewDict(std::move(items));
   }
 
- private:
   Value Convert(const Json& json, const std::string& path) {
     if (run_.failed()) return {};
     switch (json.type()) {
@@ -80,11 +93,7 @@ class Converter {
     }
   }
 
-  void Add(const std::string& name, const Json& value,
-           std::vector<std::pair<Value, Value>>* items) {
-    items->emplace_back(ConvertText(name, ""), Convert(value, name));
-  }
-
+ private:
   // Long paths are cut, so that they do not cost more than the values.
   static std::string PathOf(const std::string& path, const std::string& key) {
     constexpr size_t kLongest = 200;
@@ -94,12 +103,12 @@ class Converter {
 
   Value ConvertText(const std::string& text, const std::string& path) {
     if (FindInvalidUtf8(text)) return run_.Refuse(path + " is no valid UTF-8");
-    const bool trusted = variables_.trusted && variables_.trusted(path, text);
+    const bool trusted = trusted_ && trusted_(path, text);
     return run_.NewText(text, trusted ? Origin::kTemplate : Origin::kData);
   }
 
   Run& run_;
-  const Variables& variables_;
+  const Trusted& trusted_;
 };
 
 // Names of days and decimal points are those of the C locale, whatever locale the program has that
@@ -129,6 +138,17 @@ Moment LocalNow() {
   return {int64_t{now} + (known ? local.tm_gmtoff : 0)};
 }
 
+absl::StatusOr<SharedVariable> SharedVariable::Make(std::string name, const Json& value,
+                                                    std::string where) {
+  SharedVariable made;
+  made.bytes_ = SizeOf(value) + static_cast<int64_t>(name.size());
+  Run run(std::move(where), LimitsFor(made.bytes_, {}), {});
+  made.value_ = Converter(run, {}).Convert(value, name);
+  if (run.failed()) return run.status();
+  made.name_ = std::move(name);
+  return made;
+}
+
 absl::StatusOr<Template> Template::Parse(std::string_view source, std::string name) {
   if (FindInvalidUtf8(source)) return ModelFileError(name + ": the template is no valid UTF-8");
   Template parsed;
@@ -140,18 +160,11 @@ absl::StatusOr<Template> Template::Parse(std::string_view source, std::string na
 
 absl::StatusOr<Text> Template::Render(const Variables& variables, Moment now,
                                       const Limits& limits) const {
-  Limits room = limits;
-  int64_t data = SizeOf(variables.values);
-  for (const auto& [name, value] : variables.shared) {
-    data += SizeOf(value) + static_cast<int64_t>(name.size());
-  }
-  room.bytes += 16 * data;
-  room.output += 4 * data;
-  room.steps += 4 * data;
-  Run run(name_, room, now);
+  const int64_t shared = variables.shared == nullptr ? 0 : variables.shared->bytes();
+  Run run(name_, LimitsFor(SizeOf(variables.values) + shared, limits), now);
   const InCLocale c_locale;
   Text text;
-  const Value converted = Converter(run, variables).ConvertAll();
+  const Value converted = Converter(run, variables.trusted).ConvertAll(variables);
   if (!run.failed()) text = Interpreter(run, *converted.dict()).Render(parsed_->body);
   run.Clear();
   if (run.failed()) return run.status();

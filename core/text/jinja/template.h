@@ -13,7 +13,6 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <set>
-#include <span>
 #include <string>
 #include <string_view>
 
@@ -24,19 +23,32 @@
 
 namespace ng::jinja {
 
+// A variable that is made once for many renderings, since its value may be large. All its texts are
+// data.
+class SharedVariable {
+ public:
+  // Errors: UsageError where a text of the value is no valid UTF-8 or a number too large, and where
+  // it is nested too deep; `where` is the template's name, with which they begin.
+  static absl::StatusOr<SharedVariable> Make(std::string name, const nlohmann::ordered_json& value,
+                                             std::string where);
+
+  const std::string& name() const { return name_; }
+  const Value& value() const { return value_; }
+  int64_t bytes() const { return bytes_; }  // of its texts, and some for each value
+
+ private:
+  std::string name_;
+  Value value_;
+  int64_t bytes_ = 0;
+};
+
 // The variables of a template. Their texts are data, but for those at the paths that `trusted`
 // takes, which are the words of ng and of the model's own files.
 struct Variables {
-  // One that is not copied for each rendering: its value may be large.
-  struct Shared {
-    std::string_view name;  // none of `values`
-    const nlohmann::ordered_json& value;
-  };
-
   const nlohmann::ordered_json& values;  // an object
   // `path` is the place of a text: "bos_token", "messages.3.role".
   std::function<bool(std::string_view path, std::string_view text)> trusted;
-  std::span<const Shared> shared = {};
+  const SharedVariable* shared = nullptr;  // none of `values`
 };
 
 // Now, as a clock at the wall shows it.

@@ -550,6 +550,26 @@ TEST_F(TemplateText, HandsOnAContentThatIsNullAsTheTemplateCanTakeIt) {
   EXPECT_EQ(shown("m.content if m.content else 'call'"), "a;call;");
 }
 
+// They are made into values once and serve every rendering.
+TEST_F(TemplateText, TakesToolsWhateverTheyHold) {
+  const std::string show =
+      "{{ tools is none }} {% set tools = tools %}{{ tools }} {{ tools | tojson }}";
+  const std::string hi = R"([{"role": "user", "content": "Hi"}])";
+  const auto chat =
+      BindChatTemplate({.own = TemplateSource{"t.jinja", show}}, *tokenizer_, {}).value();
+  for (int turn = 0; turn < 2; ++turn) {
+    EXPECT_EQ(chat->Render({.messages = hi}).value(), "True None null");
+    EXPECT_EQ(chat->Render({.messages = hi, .tools = R"([{"b": 1, "a": ["x", null]}])"}).value(),
+              R"(False [{'b': 1, 'a': ['x', None]}] [{"b": 1, "a": ["x", null]}])");
+    const absl::Status status =
+        chat->Render({.messages = hi, .tools = R"([{"a": 18446744073709551615}])"}).status();
+    EXPECT_EQ(ExitCode(status), 2);
+    EXPECT_EQ(std::string(status.message()),
+              "t.jinja: line 1: the template refuses the conversation: tools.0.a is a number that "
+              "does not fit 64 bits");
+  }
+}
+
 TEST_F(TemplateText, TakesVariablesOfAConversation) {
   const std::string show =
       "{{ messages[0].content ~ mood|default('none') ~ eos_token|default('') }}";

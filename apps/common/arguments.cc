@@ -78,12 +78,14 @@ class ArgumentReader {
   ArgumentReader(const std::vector<std::string>& all, const po::options_description& options)
       : all_(all), options_(options) {}
 
-  absl::Status Read(std::vector<std::string>* own, std::vector<std::string>* overrides) {
+  // What has been read: the program's own options go to `own`.
+  absl::Status Read(std::vector<std::string>* own, Arguments* read) {
+    std::vector<std::string>* const overrides = &read->overrides;
     for (next_ = 0; next_ < all_.size(); ++next_) {
       const std::string& argument = all_[next_];
       const size_t n_dashes = options_may_come_ ? DashesOf(argument) : 0;
       if (n_dashes == 0) {
-        NG_RETURN_IF_ERROR(ReadBare(argument, own, overrides));
+        NG_RETURN_IF_ERROR(ReadBare(argument, own, read));
         continue;
       }
       const std::string text = argument.substr(n_dashes);
@@ -145,8 +147,19 @@ class ArgumentReader {
     if (value_follows && !has_value && next_ + 1 < all_.size()) own->push_back(all_[++next_]);
   }
 
+  // Whether -m, --model or --model.path is there.
+  bool OptionNamesModel() const {
+    return std::ranges::any_of(all_, [this](const std::string& argument) {
+      const size_t n_dashes = DashesOf(argument);
+      if (n_dashes == 0) return false;
+      const std::string_view name = NameIn(std::string_view(argument).substr(n_dashes));
+      const Spelling* const spelling = FindSpelling(name);
+      return (spelling == nullptr ? name : std::string_view(spelling->key)) == NameIn(kModel);
+    });
+  }
+
   absl::Status ReadBare(const std::string& argument, std::vector<std::string>* own,
-                        std::vector<std::string>* overrides) {
+                        Arguments* read) {
     for (const auto& [letter, option] : kShortOptions) {
       if (argument != letter || FindOption(option, options_) == nullptr) continue;
       own->push_back(absl::StrCat("--", option));
@@ -157,12 +170,16 @@ class ArgumentReader {
       return UsageError(absl::StrCat("argument '", argument,
                                      "' does not belong to any option; options begin with --"));
     }
+    if (FindOption("message", options_) != nullptr && (!model_.empty() || OptionNamesModel())) {
+      read->texts.push_back(argument);
+      return absl::OkStatus();
+    }
     if (!model_.empty()) {
       return UsageError(absl::StrCat("argument '", argument, "': the model is '", model_,
                                      "' already; options begin with --"));
     }
     model_ = argument;
-    overrides->insert(overrides->begin(), std::string(kModel) + argument);
+    read->overrides.insert(read->overrides.begin(), std::string(kModel) + argument);
     return absl::OkStatus();
   }
 
@@ -219,7 +236,7 @@ absl::StatusOr<Arguments> ParseArguments(const std::vector<std::string>& all,
                                          const po::options_description& options) {
   Arguments arguments;
   std::vector<std::string> own;
-  NG_RETURN_IF_ERROR(ArgumentReader(all, options).Read(&own, &arguments.overrides));
+  NG_RETURN_IF_ERROR(ArgumentReader(all, options).Read(&own, &arguments));
   try {
     using po::command_line_style::allow_long;
     using po::command_line_style::long_allow_adjacent;

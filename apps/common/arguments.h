@@ -18,6 +18,7 @@ namespace ng {
 struct Arguments {
   std::vector<std::string> overrides;  // "section.key=value" or "temp=value", in order
   boost::program_options::variables_map values;
+  std::vector<std::string> texts;  // what stands there without an option, but for the model
 };
 
 // `--section.key=value` is an override, and so is another program's name for a key, which may have

@@ -37,11 +37,18 @@ absl::StatusOr<CommandLine> ParseCommandLine(int argc, const char* const* argv) 
   CommandLine line;
   line.engine = EngineOptionsOf(arguments);
   line.about = ReadAbout(arguments.values);
+  line.texts = arguments.texts;
   NG_RETURN_IF_ERROR(ReadPromptOptions(arguments.values, &line));
   NG_RETURN_IF_ERROR(ReadOther(arguments, &line));
   line.reads_pipe = line.against_tensors.empty();
   NG_ASSIGN_OR_RETURN(line.jsonl, WantsJsonl(arguments));
   line.wide = arguments.values.count("wide") != 0;
+  line.by_position = arguments.values.count("by-position") != 0;
+  if (line.by_position && !line.jsonl && !line.about.asked()) {
+    return UsageError("--by-position is for --output jsonl; --top shows positions in the text");
+  }
+  line.top = arguments.values["top"].as<int>();
+  if (line.top < 0) return UsageError(absl::StrCat("--top is ", line.top, "; allowed: 0 or more"));
   return line;
 }
 
@@ -61,11 +68,15 @@ Manual TheManual() {
   OptionGroup output = {"Output", {}};
   output.options.add_options()  //
       ("output", TextValue("text|jsonl", "text"),
-       "text or jsonl: an object for each point, and one with the verdict")  //
+       "text or jsonl: an object for each point, and one with the verdict")          //
+      ("by-position", "with --output jsonl: rms/rms of each row that differs, too")  //
+      ("top", po::value<int>()->value_name("N")->default_value(3),
+       "how many positions to show, those whose residual streams differ most")  //
       ("wide", kWideHelp);
   return {.program = "ng-diff",
           .summary = "compare two configs at every point of every layer",
-          .uses = {"ng-diff --config FILE [--section.key=value ...] prompt against [output]"},
+          .uses = {"ng-diff MODEL against [TEXT ...]",
+                   "ng-diff --config FILE [--section.key=value ...] prompt against [output]"},
           .notes = {"Config keys are those of ng-run --help all. Both sides run along A's tokens, "
                     "and every point of every layer is compared bit by bit. Exit code 0: equal; 8: "
                     "different."},

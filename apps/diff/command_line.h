@@ -16,7 +16,9 @@ struct CommandLine : PromptOptions {
   EngineOptions engine;  // A
   About about;
   bool jsonl = false;
-  bool wide = false;  // all columns of tables
+  bool by_position = false;  // of jsonl: the figures of each row too
+  bool wide = false;         // all columns of tables
+  int top = 3;               // positions that are shown
   // What A is compared with; one of them is given.
   std::vector<std::string> against;        // "section.key=value": A with these changes
   std::string against_config;              // empty: not given

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <vector>
 
 namespace ng::diff {
 
@@ -26,6 +27,13 @@ struct ElementDifference {
   float b = 0.0F;
 };
 
+// How far the sides' rows at a place are from each other: the root of the mean square of the
+// differences, over that of A's elements.
+struct RowDifference {
+  RowPlace place;
+  double rms_rel = 0.0;  // infinite where one side has a NaN or A's row is 0
+};
+
 // How many floats lie between two, 0 for equal bits. -0 and 0 are neighbours, and NaNs lie beyond
 // the infinities.
 int64_t UlpsBetween(float a, float b);
@@ -43,6 +51,11 @@ class Figures {
   // The same, and the root of the mean square of the differences, over that of A's elements.
   double max_rel() const { return Relative(max_abs_); }
   double rms_rel() const;
+  // The median of rms_rel of each row by itself: a row of large elements, such as that of an
+  // attention sink, counts as any other.
+  double median_rms_rel() const;
+  // The rows with other bits, by place; those that are not here are equal.
+  std::vector<RowDifference> differences() const;
   int64_t max_ulp() const { return max_ulp_; }
   double equal_share() const;  // of the elements; 1 without rows
   const std::optional<ElementDifference>& first() const { return first_; }
@@ -50,6 +63,7 @@ class Figures {
  private:
   double Relative(double value) const;
 
+  std::vector<RowDifference> differences_;  // as they came
   int64_t rows_ = 0;
   int64_t not_compared_ = 0;
   int64_t n_elements_ = 0;

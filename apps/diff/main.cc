@@ -109,9 +109,10 @@ absl::Status Print(const CommandLine& line, const Report& report, const Engine& 
                      " rows were made by one side alone"));
   }
   if (line.jsonl) {
-    NG_RETURN_IF_ERROR(WriteStdout(ReportJson(report)));
+    NG_RETURN_IF_ERROR(WriteStdout(ReportJson(report, line.by_position)));
   } else {
-    NG_ASSIGN_OR_RETURN(const std::string text, ReportText(report, a, line.wide));
+    NG_ASSIGN_OR_RETURN(const std::string text,
+                        ReportText(report, a, {.wide = line.wide, .top = line.top}));
     NG_RETURN_IF_ERROR(WriteStdout(text));
   }
   return report.different() ? DifferenceError("") : absl::OkStatus();

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
+#include <map>
 #include <nlohmann/json.hpp>
 
 #include "absl/strings/str_cat.h"
@@ -39,7 +41,7 @@ Json PlaceJson(const PointComparison& point, const ElementDifference& first) {
 
 Json LayerJson(const PointAt& at) { return at.layer < 0 ? Json(nullptr) : Json(at.layer); }
 
-Json PointJson(const PointComparison& point) {
+Json PointJson(const PointComparison& point, bool by_position) {
   const Figures& figures = point.figures;
   Json json;
   json["point"] = PointName(point.point.at.point);
@@ -47,11 +49,17 @@ Json PointJson(const PointComparison& point) {
   json["max_abs"] = Number(figures.max_abs());
   json["max_rel"] = Number(figures.max_rel());
   json["rms_rel"] = Number(figures.rms_rel());
+  json["median_rms_rel"] = Number(figures.median_rms_rel());
   json["max_ulp"] = figures.max_ulp();
   json["equal_share"] = figures.equal_share();
   json["rows"] = figures.rows();
   json["not_compared"] = figures.not_compared();
   json["first"] = figures.first() ? PlaceJson(point, *figures.first()) : Json(nullptr);
+  if (!by_position) return json;
+  json["by_position"] = Json::array();
+  for (const RowDifference& row : figures.differences()) {
+    json["by_position"].push_back({row.place.prompt, row.place.position, Number(row.rms_rel)});
+  }
   return json;
 }
 
@@ -91,6 +99,7 @@ std::string TableText(const Comparison& comparison, bool wide) {
                      {.name = "max abs", .columns = 9},
                      {.name = "max/rms", .columns = 9, .rank = 1},
                      {.name = "rms/rms", .columns = 9},
+                     {.name = "median", .columns = 9},
                      {.name = "max ulps", .columns = 10, .rank = 2},
                      {.name = "equal", .columns = 8},
                      {.name = "rows", .columns = 6, .rank = 3},
@@ -99,25 +108,31 @@ std::string TableText(const Comparison& comparison, bool wide) {
   std::string text = absl::StrCat("\n", table.Head());
   for (const PointComparison& point : comparison.points) {
     const Figures& figures = point.figures;
-    text += table.Line({PointText(point.point.at), absl::StrFormat("%.3g", figures.max_abs()),
-                        absl::StrFormat("%.3g", figures.max_rel()),
-                        absl::StrFormat("%.3g", figures.rms_rel()), absl::StrCat(figures.max_ulp()),
-                        absl::StrFormat("%.2f %%", 100.0 * figures.equal_share()),
-                        absl::StrCat(figures.rows()), absl::StrCat(figures.not_compared())});
+    text += table.Line(
+        {PointText(point.point.at), absl::StrFormat("%.3g", figures.max_abs()),
+         absl::StrFormat("%.3g", figures.max_rel()), absl::StrFormat("%.3g", figures.rms_rel()),
+         absl::StrFormat("%.3g", figures.median_rms_rel()), absl::StrCat(figures.max_ulp()),
+         absl::StrFormat("%.2f %%", 100.0 * figures.equal_share()), absl::StrCat(figures.rows()),
+         absl::StrCat(figures.not_compared())});
   }
   return text + table.Note();
 }
 
-// How the difference of the residual stream goes from layer to layer.
+bool IsResidualStream(const PointComparison& point) {
+  return point.point.at.point == Point::kEmbed || point.point.at.point == Point::kOut;
+}
+
+// How the difference of the residual stream goes from layer to layer: by the medians, since the
+// sums are those of the rows with large elements, such as an attention sink's, almost alone.
 std::string GrowthText(const Comparison& comparison) {
   std::vector<std::string> steps;
   double before = 0.0;
   double most = 0.0;
   std::string where;
   for (const PointComparison& point : comparison.points) {
+    if (!IsResidualStream(point)) continue;
     const PointAt& at = point.point.at;
-    if (at.point != Point::kEmbed && at.point != Point::kOut) continue;
-    const double rms = point.figures.rms_rel();
+    const double rms = point.figures.median_rms_rel();
     if (rms == 0.0 && before == 0.0) continue;
     steps.push_back(absl::StrFormat("%s %.2g", PointText(at), rms));
     if (before > 0.0 && rms / before > most) {
@@ -127,8 +142,44 @@ std::string GrowthText(const Comparison& comparison) {
     before = rms;
   }
   if (steps.empty()) return "";
-  return absl::StrCat("\nin the residual stream (rms/rms): ", absl::StrJoin(steps, ", "),
+  return absl::StrCat("\nin the residual stream (median): ", absl::StrJoin(steps, ", "),
                       most > 1.0 ? where : "", "\n");
+}
+
+// A row of the residual stream that differs, and where in the model.
+struct StreamRow {
+  RowDifference difference;
+  PointAt at;
+};
+
+// Of each position, the row of the residual stream that differs most; those that differ most first.
+std::vector<StreamRow> MostDifferent(const Comparison& comparison) {
+  std::map<RowPlace, StreamRow> by_place;
+  for (const PointComparison& point : comparison.points) {
+    if (!IsResidualStream(point)) continue;
+    for (const RowDifference& row : point.figures.differences()) {
+      const auto [found, is_new] = by_place.try_emplace(row.place, row, point.point.at);
+      if (row.rms_rel > found->second.difference.rms_rel) found->second = {row, point.point.at};
+    }
+  }
+  std::vector<StreamRow> rows;
+  for (const auto& [place, row] : by_place) rows.push_back(row);
+  std::ranges::stable_sort(rows, std::greater(),
+                           [](const StreamRow& row) { return row.difference.rms_rel; });
+  return rows;
+}
+
+absl::StatusOr<std::string> TopText(const Report& report, const Engine& a, int top) {
+  if (top == 0) return std::string();
+  const std::vector<StreamRow> rows = MostDifferent(report.result.comparison);
+  if (rows.empty()) return std::string();
+  std::string text = "where it differs most (rms/rms)\n";
+  for (size_t i = 0; i < std::min(static_cast<size_t>(top), rows.size()); ++i) {
+    NG_ASSIGN_OR_RETURN(const std::string place, PlaceText(report, a, rows[i].difference.place));
+    absl::StrAppendFormat(&text, "  %s: %.2g, %s\n", place, rows[i].difference.rms_rel,
+                          PointText(rows[i].at));
+  }
+  return text;
 }
 
 absl::StatusOr<std::string> TokenText(const Engine& a, int32_t id) {
@@ -198,7 +249,8 @@ std::optional<double> Report::remainder() const {
   return result.comparison.predictions.kl_mean - sum;
 }
 
-absl::StatusOr<std::string> ReportText(const Report& report, const Engine& a, bool wide) {
+absl::StatusOr<std::string> ReportText(const Report& report, const Engine& a,
+                                       const TextOptions& options) {
   const Comparison& comparison = report.result.comparison;
   const bool bits = comparison.first() == nullptr;
   std::string text = absl::StrCat("A: ", report.a, "\nB: ", report.b, "\n");
@@ -208,21 +260,22 @@ absl::StatusOr<std::string> ReportText(const Report& report, const Engine& a, bo
   const std::string names =
       absl::StrCat(NamesText("only A has", report.only_a), NamesText("only B has", report.only_b),
                    NamesText("tensors that are no points of the model", report.ignored));
-  text += WrappedText(names, TableWidth(wide));
+  text += WrappedText(names, TableWidth(options.wide));
   if (bits) return text;
   NG_ASSIGN_OR_RETURN(const std::string first, FirstText(report, a));
   NG_ASSIGN_OR_RETURN(const std::string predictions, PredictionsText(report, a));
-  absl::StrAppend(&text, first, TableText(comparison, wide),
-                  WrappedText(GrowthText(comparison), TableWidth(wide)), predictions,
+  NG_ASSIGN_OR_RETURN(const std::string top, TopText(report, a, options.top));
+  absl::StrAppend(&text, first, TableText(comparison, options.wide),
+                  WrappedText(GrowthText(comparison), TableWidth(options.wide)), top, predictions,
                   PartsText(report));
   return text;
 }
 
-std::string ReportJson(const Report& report) {
+std::string ReportJson(const Report& report, bool by_position) {
   const Comparison& comparison = report.result.comparison;
   std::string text;
   for (const PointComparison& point : comparison.points) {
-    absl::StrAppend(&text, PointJson(point).dump(), "\n");
+    absl::StrAppend(&text, PointJson(point, by_position).dump(), "\n");
   }
   Json verdict;
   verdict["verdict"] = report.different() ? "different" : "equal";

@@ -33,11 +33,15 @@ struct Report {
   std::optional<double> remainder() const;
 };
 
-// A's tokenizer gives the texts of tokens. It fits the screen; `wide`: all columns. Errors: those
-// of Engine::Decode.
-absl::StatusOr<std::string> ReportText(const Report& report, const Engine& a, bool wide);
-// A line for each point, and one with the verdict.
-std::string ReportJson(const Report& report);
+struct TextOptions {
+  bool wide = false;  // all columns, also those that do not fit the screen
+  int top = 3;        // positions to show
+};
+// A's tokenizer gives the texts of tokens. Errors: those of Engine::Decode.
+absl::StatusOr<std::string> ReportText(const Report& report, const Engine& a,
+                                       const TextOptions& options);
+// A line for each point, and one with the verdict; `by_position`: with the figures of each row.
+std::string ReportJson(const Report& report, bool by_position);
 
 }  // namespace ng::diff
 

@@ -64,6 +64,23 @@ TEST(ParseArguments, TakesOneModel) {
   EXPECT_TRUE(ParseArguments({"a", "--model=my.ini"}, Options()).ok());
 }
 
+TEST(ParseArguments, TakesTextsBehindTheModel) {
+  boost::program_options::options_description options = Options();
+  options.add_options()("message", boost::program_options::value<std::string>());
+  for (const std::vector<std::string>& arguments :
+       std::vector<std::vector<std::string>>{{"m.gguf", "one", "--run.threads=1", "--", "-two"},
+                                             {"-m", "m.gguf", "one", "--", "-two"},
+                                             {"one", "--model", "m.gguf", "--", "-two"},
+                                             {"one", "--model.path=m.gguf", "--", "-two"}}) {
+    const auto parsed = ParseArguments(arguments, options);
+    ASSERT_TRUE(parsed.ok()) << parsed.status();
+    EXPECT_THAT(parsed->texts, ElementsAre("one", "-two"));
+  }
+  const auto config = ParseArguments({"--config", "my.ini", "m.gguf"}, options);
+  ASSERT_TRUE(config.ok()) << config.status();
+  EXPECT_THAT(config->overrides, ElementsAre("model.path=m.gguf"));
+}
+
 TEST(ParseArguments, TakesOtherProgramsLettersWithOneDash) {
   const auto parsed = ParseArguments({"m.gguf", "-np", "4", "-t=2", "-p", "80", "-c"}, Options());
   ASSERT_TRUE(parsed.ok()) << parsed.status();

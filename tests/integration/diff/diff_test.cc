@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <cstdlib>
@@ -10,6 +11,7 @@
 #include <functional>
 #include <map>
 #include <random>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -430,6 +432,60 @@ TEST_F(Diff, ComparesWithTensorsOfAFile) {
                 {"tensor layer0.q.0 is [2, 5], the model's layer0.q is [tokens, 4, 8]"});
 }
 
+double RmsOf(std::span<const float> row) {
+  double squares = 0.0;
+  for (const float x : row) squares += static_cast<double>(x) * static_cast<double>(x);
+  return std::sqrt(squares / static_cast<double>(row.size()));
+}
+
+TEST_F(Diff, ThePositionsHaveFiguresOfTheirOwn) {
+  const Arguments run = {"--config", At("a.ini"), "--prompt-ids", "3 1 4 1 5 9 2 6",
+                         "--run.max_new_tokens=1"};
+  const std::vector<float> x = Points(run, At("a.safetensors")).at("layer1.out.0").data;
+  const std::vector<float> y =
+      Points(run + Arguments{"--model.weights=int8"}, At("b.safetensors")).at("layer1.out.0").data;
+  const Arguments asked = {"--prompt-ids", "3 1 4 1 5 9 2 6", "--run.max_new_tokens=1", "--against",
+                           "model.weights=int8"};
+  const std::vector<Json> lines = Lines(asked + Arguments{"--by-position"}, 8);
+  const auto is_it = [](const Json& line) { return line["point"] == "out" && line["layer"] == 1; };
+  const Json line = *std::ranges::find_if(lines, is_it);
+  std::vector<double> ratios;
+  ASSERT_EQ(line["by_position"].size(), 8U);
+  for (size_t row = 0; row < 8; ++row) {
+    const std::span<const float> a = std::span(x).subspan(row * 32, 32);
+    std::vector<float> apart(y.begin() + static_cast<int64_t>(row) * 32,
+                             y.begin() + static_cast<int64_t>(row + 1) * 32);
+    for (size_t i = 0; i < 32; ++i) apart[i] -= a[i];
+    ratios.push_back(RmsOf(apart) / RmsOf(a));
+    const Json& told = line["by_position"][row];
+    EXPECT_EQ(told[0], 0);
+    EXPECT_EQ(told[1], row);
+    EXPECT_NEAR(told[2].get<double>(), ratios.back(), 1e-5);
+  }
+  std::ranges::sort(ratios);
+  EXPECT_NEAR(line["median_rms_rel"].get<double>(), (ratios[3] + ratios[4]) / 2, 1e-5);
+
+  const std::vector<Json> plain = Lines(asked, 8);
+  EXPECT_FALSE(std::ranges::find_if(plain, is_it)->contains("by_position"));
+  const Arguments text = Arguments{"--config", At("a.ini")} + asked;
+  EXPECT_THAT(NgDiff(text + Arguments{"--top", "0"}).out, Not(HasSubstr("where it differs most")));
+  ExpectErrorOf("ng-diff", NgDiff(text + Arguments{"--by-position"}), 2, {"--by-position is for"});
+  ExpectErrorOf("ng-diff", NgDiff(text + Arguments{"--top=-1"}), 2,
+                {"--top is -1; allowed: 0 or more"});
+}
+
+TEST_F(Diff, TakesAModelAndATextWithoutOptions) {
+  const std::string demo = NG_SOURCE_DIR "/configs/demo";
+  const Arguments against = {"--against", "cache.name=paged", "-n", "4"};
+  const Result bare = NgDiff(Arguments{demo} + against + Arguments{"Who art thou?"});
+  EXPECT_EQ(bare.exit_code, 0) << bare.err;
+  const Result told = NgDiff(Arguments{demo} + against + Arguments{"--message", "Who art thou?"});
+  EXPECT_EQ(bare.out, told.out);
+  ExpectErrorOf("ng-diff",
+                NgDiff(Arguments{demo} + against + Arguments{"text", "--prompt", "other"}), 2,
+                {"no text without an option, as 'text'"});
+}
+
 // ---- text, other models, errors ----
 
 TEST_F(Diff, TheTextSaysWhereAndHowMuch) {
@@ -447,8 +503,9 @@ TEST_F(Diff, TheTextSaysWhereAndHowMuch) {
                                                  "model.weights=int8\ndifferent: ")));
   for (const char* part :
        {"\nthe first difference: ", "position 0 '", " ulps\n", "\nlayer2.q  ",
-        "in the residual stream (rms/rms): ", "KL(A || B) for each token",
-        "another most probable next token: behind ", "\n  together  ", "\n  remainder  "}) {
+        "in the residual stream (median): ", "\nwhere it differs most (rms/rms)\n  position ",
+        "KL(A || B) for each token", "another most probable next token: behind ", "\n  together  ",
+        "\n  remainder  "}) {
     EXPECT_THAT(other.out, HasSubstr(part));
   }
 }

@@ -95,7 +95,7 @@ absl::Status GuardedProbe::End(int request) {
 absl::Status GuardedProbe::EndRun(const ProbeRun& run) {
   absl::Status own;
   absl::Status status = GuardPlugin(plugin_, [&] { return own = probe_->EndRun(run); });
-  if (own.code() == absl::StatusCode::kUnavailable || absl::IsCancelled(own)) {
+  if (absl::IsInvalidArgument(own) || absl::IsUnavailable(own) || absl::IsCancelled(own)) {
     return Annotate(own, absl::StrCat("probe.", plugin_.descriptor->name, ": "));
   }
   return status;

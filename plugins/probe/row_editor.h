@@ -4,6 +4,7 @@
 #define NG_PLUGINS_PROBE_ROW_EDITOR_H_
 
 #include <algorithm>
+#include <atomic>
 #include <charconv>
 #include <cstdint>
 #include <limits>
@@ -123,59 +124,84 @@ class Positions {
   std::vector<Range> ranges_;
 };
 
-// Edits the rows of some points at some positions.
+// What a RowEditor edits.
+struct EditedRows {
+  std::vector<PointShape> points;
+  Positions positions;
+  std::vector<std::string> reads;  // files
+  std::string key;                 // of its options: "probe.steer"
+  bool may_miss = false;           // a run in which no row is edited is no error
+  const std::atomic<bool>* stop;   // that of ProbeModel: a run that was ended misses nothing
+};
+
+// Edits the rows of some points at some positions. A run whose prompts have all been fed and that
+// has edited none of them is an error: most likely the positions are not those that were meant.
 class RowEditor : public Probe {
  public:
-  RowEditor(std::vector<PointShape> points, Positions positions, std::vector<std::string> reads)
-      : points_(std::move(points)), positions_(std::move(positions)), reads_(std::move(reads)) {}
+  explicit RowEditor(EditedRows rows) : rows_(std::move(rows)) {}
 
   ProbeUse Use() const override {
     ProbeUse use;
-    for (const PointShape& point : points_) use.points.push_back({point.at, /*edits=*/true});
-    use.reads = reads_;
+    for (const PointShape& point : rows_.points) use.points.push_back({point.at, /*edits=*/true});
+    use.reads = rows_.reads;
     return use;
   }
 
   absl::Status Begin(const ProbeRequest& request) override {
     const auto index = static_cast<size_t>(request.index);
     if (prompt_lens_.size() <= index) prompt_lens_.resize(index + 1);
-    prompt_lens_[index] = std::ssize(request.prompt_ids);
+    const int64_t prompt_len = std::ssize(request.prompt_ids);
+    prompt_lens_[index] = prompt_len;
+    // What a snapshot or an earlier turn holds was edited when it was fed.
+    for (int64_t pos = 0; pos < request.n_held && !hits_; ++pos) {
+      hits_ = rows_.positions.Has(pos, prompt_len);
+    }
     return absl::OkStatus();
   }
 
   absl::Status OnPoint(const PointRows& rows) override {
-    const auto point = std::ranges::find(points_, rows.at, &PointShape::at);
-    const auto index = static_cast<size_t>(point - points_.begin());
+    const auto point = std::ranges::find(rows_.points, rows.at, &PointShape::at);
+    const auto index = static_cast<size_t>(point - rows_.points.begin());
     for (int64_t row = 0; row < rows.n_rows(); ++row) {
       const TokenRow& token = rows.tokens[static_cast<size_t>(row)];
-      if (token.request < 0 && positions_.FromPrompt()) {
+      if (token.request < 0 && rows_.positions.FromPrompt()) {
         return UsageError(
             "its positions are counted from a prompt's end, and what is fed step by "
             "step has no prompt");
       }
       const int64_t prompt_len =
           token.request < 0 ? 0 : prompt_lens_[static_cast<size_t>(token.request)];
-      if (!positions_.Has(token.pos, prompt_len)) continue;
+      was_fed_ = was_fed_ || token.pos + 1 >= prompt_len;
+      if (!rows_.positions.Has(token.pos, prompt_len)) continue;
       if (EditRow(index, token.pos, rows.Row(row))) ++n_edited_;
     }
     return absl::OkStatus();
   }
 
+  absl::Status EndRun(const ProbeRun& run) override {
+    const bool stopped = rows_.stop != nullptr && rows_.stop->load();
+    const bool missed = was_fed_ && !hits_ && n_edited_ == 0;
+    if (!missed || stopped || run.failed || rows_.may_miss) return absl::OkStatus();
+    return UsageError(
+        absl::StrCat(rows_.key, ".positions: no row of the run is at one of them, so ",
+                     "nothing was edited; ", rows_.key, ".may_miss=true lets such a run be"));
+  }
+
   std::string Report() const override {
-    return absl::StrCat("edited ", n_edited_, " rows at ", points_.size(),
-                        points_.size() == 1 ? " point" : " points");
+    return absl::StrCat("edited ", n_edited_, " rows at ", rows_.points.size(),
+                        rows_.points.size() == 1 ? " point" : " points");
   }
 
  protected:
-  const std::vector<PointShape>& points() const { return points_; }
+  const std::vector<PointShape>& points() const { return rows_.points; }
   // Whether there is something to do to the row of points()[point]. row: [values]
   virtual bool EditRow(size_t point, int64_t pos, float* row) = 0;
 
  private:
-  const std::vector<PointShape> points_;
-  const Positions positions_;
-  const std::vector<std::string> reads_;
+  const EditedRows rows_;
   std::vector<int64_t> prompt_lens_;  // [n_requests]
+  bool was_fed_ = false;              // a whole prompt, or what has none
+  bool hits_ = false;                 // a row that had been fed before is at one of the positions
   int64_t n_edited_ = 0;
 };
 

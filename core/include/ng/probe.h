@@ -114,7 +114,7 @@ class Probe {
     (void)request;
     return absl::OkStatus();
   }
-  // [load] Errors: OutputError, InterruptedError.
+  // [load] Errors: OutputError, InterruptedError; UsageError where the options fit no row of the run.
   virtual absl::Status EndRun(const ProbeRun& run) {
     (void)run;
     return absl::OkStatus();

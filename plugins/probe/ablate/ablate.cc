@@ -81,7 +81,12 @@ absl::StatusOr<std::unique_ptr<Probe>> Ablate::Create(const AblateOptions& optio
       of_point.push_back({element, value});
     }
   }
-  auto ablate = absl::WrapUnique(new Ablate(std::move(points), std::move(positions), reads));
+  auto ablate = absl::WrapUnique(new Ablate({.points = std::move(points),
+                                             .positions = std::move(positions),
+                                             .reads = std::move(reads),
+                                             .key = "probe.ablate",
+                                             .may_miss = options.may_miss,
+                                             .stop = model.stop}));
   ablate->replaced_ = std::move(replaced);
   return ablate;
 }

@@ -19,6 +19,7 @@ struct AblateOptions {
   std::span<const int64_t> elements = {};  // neither: the whole row
   std::string_view means = {};             // a safetensors file; empty: zero
   std::span<const std::string_view> positions = {};
+  bool may_miss = false;  // no row need be edited
 };
 
 class Ablate final : public RowEditor {

@@ -20,6 +20,7 @@ constexpr ng::OptionSpec kOptions[] = {
                    "replace those of the row; empty: zero does"),
     ng::TextListOption("positions", "all",
                        "all, prompt, answer, numbers, ranges as 2..5; -1: the prompt's last"),
+    ng::BoolOption("may_miss", false, "a run in which no row is edited is no error"),
 };
 
 absl::StatusOr<std::unique_ptr<ng::Probe>> Create(const ng::PluginContext& context,
@@ -28,7 +29,8 @@ absl::StatusOr<std::unique_ptr<ng::Probe>> Create(const ng::PluginContext& conte
                              .heads = context.options.IntList("heads"),
                              .elements = context.options.IntList("elements"),
                              .means = context.options.Text("means"),
-                             .positions = context.options.TextList("positions")},
+                             .positions = context.options.TextList("positions"),
+                             .may_miss = context.options.Bool("may_miss")},
                             model);
 }
 

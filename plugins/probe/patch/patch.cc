@@ -52,7 +52,12 @@ absl::StatusOr<std::unique_ptr<Probe>> Patch::Create(const PatchOptions& options
     }
     all.push_back(std::move(rows));
   }
-  auto patch = absl::WrapUnique(new Patch(std::move(points), std::move(positions), {file.path()}));
+  auto patch = absl::WrapUnique(new Patch({.points = std::move(points),
+                                           .positions = std::move(positions),
+                                           .reads = {file.path()},
+                                           .key = "probe.patch",
+                                           .may_miss = options.may_miss,
+                                           .stop = model.stop}));
   patch->shift_ = options.shift;
   patch->rows_ = std::move(all);
   return patch;

@@ -20,6 +20,7 @@ struct PatchOptions {
   int64_t request = 0;  // of the run that the file has
   int64_t shift = 0;    // position p gets row p + shift
   std::span<const std::string_view> positions = {};
+  bool may_miss = false;  // no row need be edited
 };
 
 class Patch final : public RowEditor {

@@ -23,6 +23,7 @@ constexpr ng::OptionSpec kOptions[] = {
     ng::TextListOption("positions", "all",
                        "all that the file has, prompt, answer, numbers, ranges as 2..5; -1: the "
                        "prompt's last"),
+    ng::BoolOption("may_miss", false, "a run in which no row is edited is no error"),
 };
 
 absl::StatusOr<std::unique_ptr<ng::Probe>> Create(const ng::PluginContext& context,
@@ -31,7 +32,8 @@ absl::StatusOr<std::unique_ptr<ng::Probe>> Create(const ng::PluginContext& conte
                             .file = context.options.Text("file"),
                             .request = context.options.Int("request"),
                             .shift = context.options.Int("shift"),
-                            .positions = context.options.TextList("positions")},
+                            .positions = context.options.TextList("positions"),
+                            .may_miss = context.options.Bool("may_miss")},
                            model);
 }
 

@@ -14,6 +14,7 @@ constexpr ng::OptionSpec kOptions[] = {
     ng::RealOption("coefficient", 1.0, {}, "what the vector is multiplied with"),
     ng::TextListOption("positions", "all",
                        "all, prompt, answer, numbers, ranges as 2..5; -1: the prompt's last"),
+    ng::BoolOption("may_miss", false, "a run in which no row is edited is no error"),
 };
 
 absl::StatusOr<std::unique_ptr<ng::Probe>> Create(const ng::PluginContext& context,
@@ -22,7 +23,8 @@ absl::StatusOr<std::unique_ptr<ng::Probe>> Create(const ng::PluginContext& conte
                             .file = context.options.Text("file"),
                             .tensor = context.options.Text("tensor"),
                             .coefficient = context.options.Real("coefficient"),
-                            .positions = context.options.TextList("positions")},
+                            .positions = context.options.TextList("positions"),
+                            .may_miss = context.options.Bool("may_miss")},
                            model);
 }
 

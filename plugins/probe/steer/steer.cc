@@ -38,7 +38,12 @@ absl::StatusOr<std::unique_ptr<Probe>> Steer::Create(const SteerOptions& options
     return ModelFileError(absl::StrCat(file.path(), ": tensor ", name, " times ",
                                        options.coefficient, " has a value that is not finite"));
   }
-  auto steer = absl::WrapUnique(new Steer(std::move(points), std::move(positions), {file.path()}));
+  auto steer = absl::WrapUnique(new Steer({.points = std::move(points),
+                                           .positions = std::move(positions),
+                                           .reads = {file.path()},
+                                           .key = "probe.steer",
+                                           .may_miss = options.may_miss,
+                                           .stop = model.stop}));
   steer->added_ = std::move(vector.data);
   return steer;
 }

@@ -18,6 +18,7 @@ struct SteerOptions {
   std::string_view tensor = {};  // empty: the file's only one
   double coefficient = 1.0;
   std::span<const std::string_view> positions = {};
+  bool may_miss = false;  // no row need be edited
 };
 
 class Steer final : public RowEditor {

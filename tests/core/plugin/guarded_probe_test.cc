@@ -127,6 +127,7 @@ TEST(GuardedProbe, CatchesWhatCallsThrowAndKeepsTheCodeOfOutputs) {
   }
   for (const auto& [own, exit_code] : {std::pair(OutputError("x: disk full"), 7),
                                        {InterruptedError("stopped"), 130},
+                                       {UsageError("positions: none"), 2},
                                        {RuntimeError("no"), 4}}) {
     auto fails = GuardedBy(BothPoints(), [own = own](const PointRows*) { return own; });
     EXPECT_EQ(ExitCode((*fails)->EndRun({})), exit_code);

@@ -128,6 +128,34 @@ class Probes : public ::testing::TestWithParam<std::string> {
   test::TempDir dir_;
 };
 
+// Positions behind the end of the run, or that the file has no row for.
+TEST_P(Probes, ThatEditNothingAreAnError) {
+  const std::string rows = EditedByHand("layer0.out", [](size_t, float value) { return value; });
+  struct Case {
+    std::string key;
+    std::string positions;
+    Overrides edit;
+  };
+  const std::vector<Case> cases = {
+      {"probe.ablate.", "500..600", {"probe.chain=ablate", "probe.ablate.points=layer0.out"}},
+      {"probe.patch.", "answer", Patching("layer0.out", rows)}};
+  for (auto [key, positions, edit] : cases) {
+    edit.push_back(absl::StrCat(key, "positions=", positions));
+    for (const int64_t n_new : {0, 4}) {
+      const auto missed = TryGenerate(GetParam(), {.overrides = edit, .n_new = n_new});
+      EXPECT_EQ(ExitCode(missed.status()), 2) << missed.status();
+      EXPECT_THAT(std::string(missed.status().message()),
+                  AllOf(HasSubstr(": positions: no row"), HasSubstr(key + "may_miss=true")));
+    }
+    // One prompt of a batch is enough.
+    edit.back() = absl::StrCat(key, "positions=", kPrompt.size() - 1);
+    Generated(GetParam(), {.overrides = edit, .prompts = {{3, 1}, kPrompt}, .n_new = 1});
+    edit.back() = absl::StrCat(key, "positions=", positions);
+    edit.push_back(key + "may_miss=true");
+    ExpectSame(Generated(GetParam(), {.overrides = edit})[0], Generated(GetParam(), {})[0]);
+  }
+}
+
 TEST_P(Probes, ThatOnlyLookChangeNothingAndSeeWhatTheEngineKeeps) {
   const ProbedRun plain = {.prompts = {kPrompt, kPrompt}};
   const std::vector<Completion> expected = Generated(GetParam(), plain);

@@ -1,16 +1,22 @@
 #include "plugins/sampler/grammar/automata/dfa.h"
 
 #include <algorithm>
+#include <bitset>
 #include <deque>
+#include <iterator>
 #include <map>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "plugins/sampler/grammar/automata/flat_rules.h"
 #include "plugins/sampler/grammar/automata/number_table.h"
 #include "plugins/sampler/grammar/automata/regex.h"
 
 namespace ng::grammar {
 namespace {
+
+// What a state takes: 256 numbers, which are looked through again at the end.
+constexpr size_t kRowSteps = 64;
 
 absl::Status TooLarge() {
   return UsageError(absl::StrCat("takes an automaton of more than ", Dfa::kMaxStates, " states"));
@@ -50,46 +56,138 @@ void DropDeadEnds(Dfa& dfa) {
   }
 }
 
-// The states of a net that a text may be in, over and over.
+// Makes a state of each set of states of a net that a text may be in.
+//
+// Where a text goes on from a set is where it goes on from the set's base, and from its own states:
+// in a search for a pattern a set has the places that are found when the text's first bytes are
+// left out, and one or a few more.
 class SubsetMaker {
  public:
-  explicit SubsetMaker(const Net& net)
-      : net_(net), out_(static_cast<size_t>(net.n_states())), seen_(out_.size()) {
-    for (const Edge& edge : net.edges()) out_[static_cast<size_t>(edge.from)].push_back(&edge);
+  SubsetMaker(const Net& net, Part part)
+      : net_(net),
+        part_(part),
+        out_(static_cast<size_t>(net.n_states()), net.edges().size(),
+             [&](size_t e) { return net.edges()[e].from; }),
+        seen_(static_cast<size_t>(net.n_states())),
+        sets_(seen_.size()) {
+    std::bitset<257> begins;
+    for (const Edge& edge : net.edges()) {
+      if (edge.kind != EdgeKind::kByte) continue;
+      begins.set(edge.low);
+      begins.set(edge.high + size_t{1});
+    }
+    for (size_t byte = 0; byte < 256; ++byte) {
+      if (byte == 0 || begins[byte]) lows_.push_back(byte);
+      class_of_[byte] = lows_.size() - 1;
+    }
+    lows_.push_back(256);
+    to_.resize(lows_.size());
   }
 
-  // These states and all that are reached from them for nothing, in order.
-  std::vector<int32_t> Close(std::vector<int32_t> states) {
-    std::erase_if(states, [&](int32_t state) {
-      return std::exchange(seen_[static_cast<size_t>(state)], uint8_t{1}) != 0;
-    });
-    for (size_t i = 0; i < states.size(); ++i) {
-      for (const Edge* edge : out_[static_cast<size_t>(states[i])]) {
-        if (edge->kind != EdgeKind::kFree) continue;
-        if (std::exchange(seen_[static_cast<size_t>(edge->to)], uint8_t{1}) != 0) continue;
-        states.push_back(edge->to);
-      }
+  absl::StatusOr<Dfa> Make() {
+    Number(GrownSets::kNone, Closed({part_.in}, GrownSets::kNone));
+    for (size_t set = 0; set < sets_.size(); ++set) {
+      if (sets_.size() > Dfa::kMaxStates) return TooLarge();
+      if (!net_.budget().Spend(kRowSteps)) return net_.budget().status();
+      AddRow(static_cast<int32_t>(set));
     }
-    for (const int32_t state : states) seen_[static_cast<size_t>(state)] = 0;
-    net_.budget().Spend(states.size());
-    std::ranges::sort(states);
-    return states;
-  }
-  // Where each byte leads from these states.
-  void Step(std::span<const int32_t> states, std::array<std::vector<int32_t>, 256>& to) {
-    for (const int32_t state : states) {
-      for (const Edge* edge : out_[static_cast<size_t>(state)]) {
-        if (edge->kind != EdgeKind::kByte) continue;
-        for (size_t byte = edge->low; byte <= edge->high; ++byte) to[byte].push_back(edge->to);
-        net_.budget().Spend(1 + static_cast<size_t>(edge->high - edge->low) / 16);
-      }
-    }
+    DropDeadEnds(dfa_);
+    return std::move(dfa_);
   }
 
  private:
+  int32_t Number(int32_t base, std::vector<int32_t> own) {
+    const bool ends = std::ranges::binary_search(own, part_.out) ||
+                      (base != GrownSets::kNone && dfa_.accepts[static_cast<size_t>(base)] != 0);
+    const auto [number, is_new] = sets_.Number(base, std::move(own));
+    if (is_new) {
+      dfa_.NewState();
+      dfa_.accepts.back() = ends ? 1 : 0;
+    }
+    return number;
+  }
+
+  // These states and all that are reached from them for nothing, in order, without those of a set.
+  std::vector<int32_t> Closed(std::vector<int32_t> states, int32_t without) {
+    const auto is_known = [&](int32_t state) {
+      if (without != GrownSets::kNone && sets_.Holds(without, state)) return true;
+      return std::exchange(seen_[static_cast<size_t>(state)], uint8_t{1}) != 0;
+    };
+    size_t steps = 2 * states.size();
+    std::erase_if(states, is_known);
+    for (size_t i = 0; i < states.size(); ++i) {
+      for (const size_t e : out_[states[i]]) {
+        const Edge& edge = net_.edges()[e];
+        ++steps;
+        if (edge.kind == EdgeKind::kFree && !is_known(edge.to)) states.push_back(edge.to);
+      }
+    }
+    for (const int32_t state : states) seen_[static_cast<size_t>(state)] = 0;
+    net_.budget().Spend(steps + 4 * states.size());
+    std::ranges::sort(states);
+    return states;
+  }
+
+  // Where each byte leads from a set.
+  void AddRow(int32_t set) {
+    const int32_t base = sets_[set].base;  // a new state leads nowhere
+    auto row = dfa_.next[static_cast<size_t>(base == GrownSets::kNone ? set : base)];
+    std::vector<int32_t> last_to;
+    int32_t last_below = Dfa::kNone;
+    int32_t next = Dfa::kNone;
+    for (const size_t each : Step(set)) {
+      const int32_t below = row[lows_[each]];
+      std::vector<int32_t> to = std::exchange(to_[each], {});
+      if (to != last_to || below != last_below) next = Next(set, below, to);
+      std::fill(row.begin() + static_cast<ptrdiff_t>(lows_[each]),
+                row.begin() + static_cast<ptrdiff_t>(lows_[each + 1]), next);
+      last_to = std::move(to);
+      last_below = below;
+    }
+    dfa_.next[static_cast<size_t>(set)] = row;
+  }
+  // Puts into `to_` where a set's own states lead, by classes of bytes, which it returns.
+  std::vector<size_t> Step(int32_t set) {
+    std::vector<size_t> classes;
+    for (const int32_t state : sets_[set].own) {
+      for (const size_t e : out_[state]) {
+        const Edge& edge = net_.edges()[e];
+        if (edge.kind != EdgeKind::kByte) continue;
+        for (size_t each = class_of_[edge.low]; each <= class_of_[edge.high]; ++each) {
+          if (to_[each].empty()) classes.push_back(each);
+          to_[each].push_back(edge.to);
+        }
+        net_.budget().Spend(2 + class_of_[edge.high] - class_of_[edge.low]);
+      }
+    }
+    std::ranges::sort(classes);
+    return classes;
+  }
+  // The set of these states beside those of a set that is there.
+  int32_t Next(int32_t from, int32_t below, std::vector<int32_t> to) {
+    std::vector<int32_t> states = Closed(std::move(to), below);
+    // A larger one that it may have grown out of: where a search begins anew.
+    for (const int32_t base : {from, last_base_, int32_t{0}}) {
+      const GrownSets::Set& set = sets_[base];
+      if (set.base != below || !std::ranges::includes(states, set.own)) continue;
+      std::vector<int32_t> own;
+      std::ranges::set_difference(states, set.own, std::back_inserter(own));
+      last_base_ = base;
+      return Number(base, std::move(own));
+    }
+    return Number(below, std::move(states));
+  }
+
   const Net& net_;
-  std::vector<std::vector<const Edge*>> out_;
-  std::vector<uint8_t> seen_;
+  const Part part_;
+  const Lists out_;
+  std::vector<uint8_t> seen_;  // [n_states], all 0 between calls
+  GrownSets sets_;             // the states of the Dfa
+  Dfa dfa_;
+  int32_t last_base_ = 0;
+  std::array<size_t, 256> class_of_ = {};  // of bytes that all edges treat alike
+  std::vector<size_t> lows_;               // the first byte of each, and 256
+  std::vector<std::vector<int32_t>> to_;   // [n_classes], empty between calls
 };
 
 }  // namespace
@@ -115,39 +213,13 @@ bool Dfa::Empty() const {
 
 absl::StatusOr<Dfa> Determinize(const Net& net, Part part) {
   NG_RETURN_IF_ERROR(net.status());
-  SubsetMaker maker(net);
-  Dfa dfa;
-  NumberedSets sets;
-  const auto number = [&](std::vector<int32_t> states) {
-    const auto [state, is_new] = sets.Number(std::move(states));
-    if (is_new) {
-      dfa.NewState();
-      const bool ends = std::ranges::binary_search(sets[static_cast<size_t>(state)], part.out);
-      dfa.accepts.back() = ends ? 1 : 0;
-    }
-    return state;
-  };
-  number(maker.Close({part.in}));
-  for (size_t state = 0; state < sets.size(); ++state) {
-    if (sets.size() > Dfa::kMaxStates) return TooLarge();
-    if (!net.budget().Spend(16)) return net.budget().status();
-    std::array<std::vector<int32_t>, 256> to;
-    maker.Step(sets[state], to);
-    for (size_t byte = 0; byte < 256; ++byte) {
-      if (to[byte].empty()) continue;
-      const bool like_last = byte > 0 && to[byte] == to[byte - 1];
-      const int32_t next = like_last ? dfa.next[state][byte - 1] : number(maker.Close(to[byte]));
-      dfa.next[state][byte] = next;
-    }
-  }
-  DropDeadEnds(dfa);
-  return dfa;
+  return SubsetMaker(net, part).Make();
 }
 
 absl::StatusOr<Dfa> Combine(const Dfa& a, const Dfa& b, Both how, Budget& budget) {
   Dfa dfa;
-  std::map<std::pair<int32_t, int32_t>, int32_t> known;
-  std::vector<std::pair<int32_t, int32_t>> pairs;
+  NumberTable known;
+  std::vector<std::pair<int32_t, int32_t>> pairs;  // what the states are
   const auto accepts = [](const Dfa& of, int32_t state) {
     return state != Dfa::kNone && of.accepts[static_cast<size_t>(state)] != 0;
   };
@@ -155,11 +227,15 @@ absl::StatusOr<Dfa> Combine(const Dfa& a, const Dfa& b, Both how, Budget& budget
     const bool dead = how == Both::kAnd      ? x == Dfa::kNone || y == Dfa::kNone
                       : how == Both::kAndNot ? x == Dfa::kNone
                                              : x == Dfa::kNone && y == Dfa::kNone;
+    budget.Spend(2);
     if (dead) return Dfa::kNone;
-    const auto [place, is_new] = known.emplace(std::pair(x, y), dfa.next.size());
-    if (!is_new) return place->second;
+    const uint64_t hash = Mix(static_cast<uint64_t>(x) << 32 | static_cast<uint32_t>(y));
+    const int32_t found = known.Find(
+        hash, [&](int32_t other) { return pairs[static_cast<size_t>(other)] == std::pair(x, y); });
+    if (found >= 0) return found;
     pairs.emplace_back(x, y);
     const int32_t state = dfa.NewState();
+    known.Insert(hash, state);
     const bool in_a = accepts(a, x);
     const bool in_b = accepts(b, y);
     const bool in_both = how == Both::kAnd      ? in_a && in_b
@@ -171,7 +247,7 @@ absl::StatusOr<Dfa> Combine(const Dfa& a, const Dfa& b, Both how, Budget& budget
   number(0, 0);
   for (size_t state = 0; state < pairs.size(); ++state) {
     if (pairs.size() > Dfa::kMaxStates) return TooLarge();
-    if (!budget.Spend(64)) return budget.status();
+    if (!budget.Spend(kRowSteps)) return budget.status();
     const auto [x, y] = pairs[state];
     std::pair<int32_t, int32_t> last = {Dfa::kNone, Dfa::kNone};
     int32_t next = Dfa::kNone;

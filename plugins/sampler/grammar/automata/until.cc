@@ -13,7 +13,8 @@ namespace ng::grammar {
 namespace {
 
 // The places of all beginnings that a text may be in are a set; each set is a state. That each
-// beginning may begin anew is so in every set, and not said again in each.
+// beginning may begin anew is so in every set, and not said again in each: the first one is empty.
+// Where a text goes on from a set is where it goes on from the set's base, and from its own places.
 class UntilMaker {
  public:
   UntilMaker(std::span<const Beginning> beginnings, Net::Mark mark, Net& net)
@@ -21,7 +22,8 @@ class UntilMaker {
         net_(net),
         first_(static_cast<int32_t>(mark.state)),
         out_(static_cast<size_t>(net.n_states()) - mark.state),
-        seen_(out_.size()) {
+        seen_(out_.size()),
+        sets_(out_.size()) {
     for (size_t e = mark.edge; e < net.edges().size(); ++e) {
       const Edge& edge = net.edges()[e];
       out_[Index(edge.from)].push_back(edge);
@@ -35,132 +37,173 @@ class UntilMaker {
     for (size_t i = 0; i < beginnings_.size(); ++i) {
       first.push_back(beginnings_[i].part.in);
       if (!beginnings_[i].at_start) again.push_back(beginnings_[i].part.in);
-      ends_.emplace(beginnings_[i].part.out, i);
+      ends_.emplace(beginnings_[i].part.out - first_, i);
     }
-    for (const int32_t state : Closed(std::move(again))) {
-      is_anew_[Index(state)] = 1;
-      AddAnew(out_[Index(state)]);
+    for (const int32_t place : Closed(again, kEnded)) {
+      is_anew_[static_cast<size_t>(place)] = 1;
+      AddAnew(out_[static_cast<size_t>(place)]);
     }
-    tokens->restart = Number({});
-    const int32_t begin = Number(Closed(std::move(first)));
+    Number(GrownSets::kNone, {});
+    tokens->restart = numbers_[0];
+    const int32_t begin = numbers_[static_cast<size_t>(Number(0, Closed(first, 0)))];
     for (size_t i = 0; i < sets_.size() && net_.status().ok(); ++i) {
-      const int32_t state = numbers_[i];
-      if (end >= 0) net_.Free(state, end);
-      std::vector<Edge> out;
-      for (const int32_t member : sets_[i]) {
-        const std::vector<Edge>& more = out_[Index(member)];
-        out.insert(out.end(), more.begin(), more.end());
-      }
-      AddBytes(state, out);
-      AddTokens(state, out, tokens);
-      tokens->states.push_back(state);
+      const auto set = static_cast<int32_t>(i);
+      if (end >= 0) net_.Free(numbers_[i], end);
+      AddBytes(set);
+      AddTokens(set, tokens);
+      tokens->states.push_back(numbers_[i]);
     }
     std::ranges::sort(tokens->but);
     return begin;
   }
 
  private:
+  // Where something leads: to a set, or, below 0, to what stands behind a beginning: ~its number.
+  using Target = int32_t;
+  static constexpr Target kEnded = -1;
+  struct Step {
+    size_t low = 0;  // the first byte of a range
+    Target target = 0;
+  };
+
   size_t Index(int32_t state) const { return static_cast<size_t>(state - first_); }
-  // Without those of a text that begins.
-  std::vector<int32_t> Closed(std::vector<int32_t> states) {
-    const auto is_known = [this](int32_t state) {
-      return std::exchange(seen_[Index(state)], uint8_t{1}) != 0;
+  int32_t StateOf(Target target) const {
+    return target < 0 ? beginnings_[static_cast<size_t>(~target)].to
+                      : numbers_[static_cast<size_t>(target)];
+  }
+  // The places of these states and of those reached from them for nothing, without those of a set
+  // and of a text that begins.
+  std::vector<int32_t> Closed(const std::vector<int32_t>& states, Target without) {
+    std::vector<int32_t> places;
+    size_t steps = states.size();
+    const auto add = [&](int32_t state) {
+      const auto place = state - first_;
+      const auto index = static_cast<size_t>(place);
+      if (is_anew_[index] != 0 || (without >= 0 && sets_.Holds(without, place))) return;
+      if (std::exchange(seen_[index], uint8_t{1}) == 0) places.push_back(place);
     };
-    std::erase_if(states, is_known);
-    for (size_t i = 0; i < states.size(); ++i) {
-      for (const Edge& edge : out_[Index(states[i])]) {
-        if (edge.kind == EdgeKind::kFree && !is_known(edge.to)) states.push_back(edge.to);
+    for (const int32_t state : states) add(state);
+    for (size_t i = 0; i < places.size(); ++i) {
+      for (const Edge& edge : out_[static_cast<size_t>(places[i])]) {
+        ++steps;
+        if (edge.kind == EdgeKind::kFree) add(edge.to);
       }
     }
-    for (const int32_t state : states) seen_[Index(state)] = 0;
-    std::erase_if(states, [this](int32_t state) { return is_anew_[Index(state)] != 0; });
-    std::ranges::sort(states);
-    return states;
+    for (const int32_t place : places) seen_[static_cast<size_t>(place)] = 0;
+    net_.budget().Spend(steps + 4 * places.size());
+    std::ranges::sort(places);
+    return places;
   }
-  int32_t Number(std::vector<int32_t> set) {
-    const auto [number, is_new] = sets_.Number(std::move(set));
+  int32_t Number(int32_t base, std::vector<int32_t> own) {
+    const auto [number, is_new] = sets_.Number(base, std::move(own));
     if (is_new) numbers_.push_back(net_.NewState());
-    return numbers_[static_cast<size_t>(number)];
+    return number;
   }
-  // Where something leads that leads here.
-  int32_t Target(std::vector<int32_t> states) {
-    std::vector<int32_t> set = Closed(std::move(states));
-    net_.budget().Spend(4 * set.size() + 1);
-    size_t first = beginnings_.size();
-    for (const int32_t state : set) {
-      const auto found = ends_.find(state);
+  // Where something leads that leads to these states, and from the base there.
+  Target Next(Target below, const std::vector<int32_t>& to) {
+    if (to.empty()) return below;
+    std::vector<int32_t> own = Closed(to, below);
+    size_t first = below < 0 ? static_cast<size_t>(~below) : beginnings_.size();
+    for (const int32_t place : own) {
+      const auto found = ends_.find(place);
       if (found != ends_.end()) first = std::min(first, found->second);
     }
-    return first < beginnings_.size() ? beginnings_[first].to : Number(std::move(set));
+    return first < beginnings_.size() ? ~static_cast<Target>(first) : Number(below, std::move(own));
   }
 
   // What begins a beginning anew.
   void AddAnew(const std::vector<Edge>& out) {
     for (const Edge& edge : out) {
       if (edge.kind == EdgeKind::kToken) anew_tokens_[edge.rule].push_back(edge.to);
-      if (edge.kind != EdgeKind::kByte) continue;
-      anew_begins_.set(edge.low);
-      anew_begins_.set(edge.high + size_t{1});
-      for (size_t byte = edge.low; byte <= edge.high; ++byte) anew_[byte].push_back(edge.to);
-      net_.budget().Spend(1 + static_cast<size_t>(edge.high - edge.low) / 16);
+      if (edge.kind == EdgeKind::kByte) anew_.push_back(edge);
     }
   }
-  int32_t TargetOf(size_t byte, std::vector<int32_t> to) {
-    int32_t& anew = anew_target_[byte];
-    if (to.empty() && anew >= 0) return anew;
-    const bool only_anew = to.empty();
-    to.insert(to.end(), anew_[byte].begin(), anew_[byte].end());
-    const int32_t target = Target(std::move(to));
-    if (only_anew) anew = target;
-    return target;
-  }
 
-  void AddBytes(int32_t from, const std::vector<Edge>& out) {
-    std::bitset<257> begins = anew_begins_;
-    for (const Edge& edge : out) {
-      if (edge.kind != EdgeKind::kByte) continue;
+  // The edges of a set's own places; the first set's are those of what begins anew.
+  std::vector<Edge> BytesOf(int32_t set) const {
+    if (set == 0) return anew_;
+    std::vector<Edge> bytes;
+    for (const int32_t place : sets_[set].own) {
+      for (const Edge& edge : out_[static_cast<size_t>(place)]) {
+        if (edge.kind == EdgeKind::kByte) bytes.push_back(edge);
+      }
+    }
+    return bytes;
+  }
+  void AddBytes(int32_t set) {
+    const std::vector<Edge> bytes = BytesOf(set);
+    size_t below = set == 0 ? 0 : steps_at_[static_cast<size_t>(sets_[set].base)];
+    const size_t below_end = set == 0 ? 0 : steps_at_[static_cast<size_t>(sets_[set].base) + 1];
+    std::bitset<257> begins;
+    begins.set(0);
+    for (size_t i = below; i < below_end; ++i) begins.set(steps_[i].low);
+    for (const Edge& edge : bytes) {
       begins.set(edge.low);
       begins.set(edge.high + size_t{1});
     }
-    for (int low = 0; low < 256;) {
-      int high = low;
-      while (high < 255 && !begins[static_cast<size_t>(high) + 1]) ++high;
-      std::vector<int32_t> to;
-      for (const Edge& edge : out) {
-        if (edge.kind == EdgeKind::kByte && edge.low <= low && low <= edge.high) {
-          to.push_back(edge.to);
-        }
+    for (const Edge& edge : bytes) {
+      for (size_t byte = edge.low; byte <= edge.high; ++byte) {
+        if (begins[byte]) to_[byte].push_back(edge.to);
       }
-      net_.Byte(from, TargetOf(static_cast<size_t>(low), std::move(to)), low, high);
+      net_.budget().Spend(2 + static_cast<size_t>(edge.high - edge.low) / 4);
+    }
+    net_.budget().Spend(32);
+    for (size_t low = 0; low < 256;) {
+      size_t high = low;
+      while (high < 255 && !begins[high + 1]) ++high;
+      while (below + 1 < below_end && steps_[below + 1].low <= low) ++below;
+      const std::vector<int32_t> to = std::exchange(to_[low], {});
+      const Target target = Next(set == 0 ? 0 : steps_[below].target, to);
+      net_.Byte(numbers_[static_cast<size_t>(set)], StateOf(target), static_cast<int>(low),
+                static_cast<int>(high));
+      steps_.push_back({low, target});
       low = high + 1;
     }
+    steps_at_.push_back(steps_.size());
   }
-  void AddTokens(int32_t from, const std::vector<Edge>& out, FreeTokens* tokens) {
-    std::map<int32_t, std::vector<int32_t>> to = anew_tokens_;
-    for (const Edge& edge : out) {
-      if (edge.kind == EdgeKind::kToken) to[edge.rule].push_back(edge.to);
+  void AddTokens(int32_t set, FreeTokens* tokens) {
+    const int32_t from = numbers_[static_cast<size_t>(set)];
+    std::map<int32_t, std::vector<int32_t>> to;
+    std::map<int32_t, Target> targets;
+    if (set == 0) {
+      to = anew_tokens_;
+    } else {
+      targets = token_targets_[static_cast<size_t>(sets_[set].base)];
+      for (const int32_t place : sets_[set].own) {
+        for (const Edge& edge : out_[static_cast<size_t>(place)]) {
+          if (edge.kind == EdgeKind::kToken) to[edge.rule].push_back(edge.to);
+        }
+      }
     }
     net_.Token(from, tokens->restart, kOtherToken);
-    for (auto& [id, states] : to) {
-      net_.Token(from, Target(std::move(states)), id);
+    for (const auto& [id, states] : to) {
+      Target& target = targets.try_emplace(id, 0).first->second;
+      target = Next(target, states);
+    }
+    for (const auto& [id, target] : targets) {
+      net_.Token(from, StateOf(target), id);
       tokens->but.emplace_back(from, id);
     }
+    net_.budget().Spend(8 * targets.size());
+    token_targets_.push_back(std::move(targets));
   }
 
   std::span<const Beginning> beginnings_;
   Net& net_;
   const int32_t first_;                 // state
-  std::vector<std::vector<Edge>> out_;  // of each state from that on
+  std::vector<std::vector<Edge>> out_;  // of each state from that on, which is a place
   std::vector<uint8_t> seen_;           // all 0 between calls
-  std::map<int32_t, size_t> ends_;      // the beginning that is read there
+  std::map<int32_t, size_t> ends_;      // the beginning that is read at that place
   std::vector<uint8_t> is_anew_ = std::vector<uint8_t>(out_.size());  // of a text that begins
   // Where bytes and tokens lead from there.
-  std::bitset<257> anew_begins_;
-  std::array<std::vector<int32_t>, 256> anew_;
-  std::vector<int32_t> anew_target_ = std::vector<int32_t>(256, -1);
+  std::vector<Edge> anew_;
   std::map<int32_t, std::vector<int32_t>> anew_tokens_;
-  NumberedSets sets_;
-  std::vector<int32_t> numbers_;  // [n_sets] in the net
+  GrownSets sets_;                            // of places
+  std::vector<int32_t> numbers_;              // [n_sets] in the net
+  std::array<std::vector<int32_t>, 256> to_;  // by the first byte of a range; empty between calls
+  std::vector<Step> steps_;                   // those of all sets
+  std::vector<size_t> steps_at_ = {0};
+  std::vector<std::map<int32_t, Target>> token_targets_;  // [n_sets]
 };
 
 }  // namespace

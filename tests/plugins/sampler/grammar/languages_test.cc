@@ -3,12 +3,16 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <regex>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
+#include "plugins/sampler/grammar/automata/dfa.h"
 #include "plugins/sampler/grammar/grammar.h"
 #include "tests/plugins/sampler/grammar/grammar_testing.h"
 
@@ -40,6 +44,55 @@ TEST(GrammarNet, RulesOfOneMeaningAreOne) {
   net.SetRule(root, whole);
   EXPECT_EQ(Standing(grammar::Program::Make(net, root), "xxzwv"), "matches and ends");
   EXPECT_EQ(Standing(grammar::Program::Make(net, root), "xy"), "no");
+}
+
+// Calls `check` with each text of so many letters or fewer.
+template <class Check>
+void ForEachText(std::string_view letters, size_t length, const Check& check) {
+  std::vector<std::string> texts = {""};
+  for (size_t i = 0; i < texts.size(); ++i) {
+    check(texts[i]);
+    if (texts[i].size() == length) continue;
+    for (const char letter : letters) texts.push_back(texts[i] + letter);
+  }
+}
+
+// A search meets again what it has begun: the sets of its places grow out of one another.
+TEST(GrammarSearch, FindsAPatternThatBeginsWithinItself) {
+  for (const char* const pattern : {"abab", "aabaa", "(ab[ab]+)(ab[ab]+)", "^b.*aba", "a.*b.*a",
+                                    "(ab|ba)+b", "ab$|^ba", "aba?b", "[ab]a[ab]b", "^(b|ab*)a"}) {
+    grammar::Budget budget;
+    const absl::StatusOr<grammar::Dfa> found = grammar::Found(pattern, budget);
+    ASSERT_TRUE(found.ok()) << found.status();
+    const std::regex expected(pattern);
+    ForEachText("abx", 7, [&](const std::string& text) {
+      EXPECT_EQ(found->Matches(text), std::regex_search(text, expected)) << pattern << " " << text;
+    });
+  }
+}
+
+TEST(GrammarSearch, EndsAtTheFirstBeginningThatIsRead) {
+  const std::vector<std::string> marks = {"abab", "aab", "bbb"};
+  const std::string gbnf =
+      "root ::= %until(\"abab\" : \"1\" | \"aab\" : \"2\" | \"bbb\" : \"3\" | ^ \"ba\" : \"4\" | )";
+  const absl::StatusOr<grammar::Program> program = grammar::CompileGbnf(gbnf, {});
+  ASSERT_TRUE(program.ok()) << program.status();
+  ForEachText("ab", 9, [&](const std::string& text) {
+    size_t ended = text.starts_with("ba") ? 3 : 4;  // by which of them
+    size_t end = ended == 3 ? 2 : text.npos;
+    for (size_t i = 0; i < marks.size(); ++i) {
+      const size_t at = text.find(marks[i]);
+      if (at == text.npos || at + marks[i].size() >= end) continue;
+      end = at + marks[i].size();
+      ended = i;
+    }
+    const std::string read = text.substr(0, std::min(end, text.size()));
+    EXPECT_EQ(Standing(program, read), ended < 4 ? "begins" : "matches") << text;
+    for (size_t i = 0; i < 4; ++i) {
+      const std::string standing = Standing(program, read + static_cast<char>('1' + i));
+      EXPECT_EQ(standing, ended == 4 ? "matches" : ended == i ? "matches and ends" : "no") << text;
+    }
+  });
 }
 
 TEST(GrammarRegex, MatchesTheWholeText) {

@@ -1,7 +1,9 @@
 // What schemas say of other schemas: references, allOf, anyOf, oneOf, not, if, dependentSchemas and
 // unevaluated..., turned into alternatives.
 #include <algorithm>
+#include <optional>
 #include <string>
+#include <unordered_map>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -19,7 +21,160 @@ std::vector<SchemaNode> Elements(const SchemaNode& node, const std::string& name
   return found;
 }
 
+// The values that one of schemas lists which hold at once.
+std::optional<std::vector<const Json*>> ValuesListed(const std::vector<SchemaNode>& together) {
+  for (const SchemaNode& node : together) {
+    const auto one = node.json->find("const");
+    if (one != node.json->end()) return std::vector<const Json*>{&*one};
+    const auto list = node.json->find("enum");
+    if (list == node.json->end() || !list->is_array()) continue;
+    std::vector<const Json*> values;
+    for (const Json& value : *list) values.push_back(&value);
+    return values;
+  }
+  return std::nullopt;
+}
+
 }  // namespace
+
+void SchemaNodes::AddTogether(const SchemaNode& node, std::vector<SchemaNode>& found, int depth) {
+  constexpr int kMaxDepth = 8;
+  constexpr size_t kMost = 16;
+  if (depth > kMaxDepth || found.size() >= kMost || !node.json->is_object()) return;
+  if (!budget_.Spend(8)) return;
+  for (const char* name : {"$ref", "$dynamicRef", "$recursiveRef", kIs}) {
+    if (!node.json->contains(name)) continue;
+    const auto target = Resolve(node, name);
+    if (target.ok()) AddTogether(*target, found, depth + 1);
+    if (draft_ == SchemaDraft::k7) return;
+  }
+  found.push_back(node);
+  const auto all = node.json->find("allOf");
+  if (all == node.json->end() || !all->is_array()) return;
+  for (size_t i = 0; i < all->size() && i < kMost; ++i) {
+    AddTogether(node.Part((*all)[i], ""), found, depth + 1);
+  }
+}
+
+// A value that two schemas allow is looked for only where it may be: most lists tell their schemas
+// apart by the values that these list, or by those of one property that all of them ask for. So
+// each such schema has marks, one of which each of its values has.
+class SchemaNodes::Meetings {
+ public:
+  // Of values of these types.
+  Meetings(SchemaNodes& nodes, const std::vector<SchemaNode>& list, unsigned types)
+      : nodes_(nodes), list_(list), types_(types) {
+    std::unordered_map<std::string, size_t> asked;  // how many ask for a property
+    for (const SchemaNode& node : list) {
+      nodes.AddTogether(node, together_.emplace_back());
+      for (const std::string& name : Telling(together_.back())) {
+        if (++asked[name] > most_) property_ = name;
+        most_ = std::max(most_, asked[name]);
+      }
+    }
+    for (size_t i = 0; i < list.size(); ++i) {
+      marks_.push_back(MarksOf(together_[i]));
+      if (!marks_[i]) unmarked_.push_back(i);
+      for (const std::string& mark : marks_[i].value_or(std::vector<std::string>())) {
+        marked_[mark].push_back(i);
+      }
+    }
+  }
+
+  // The numbers of the others, rising.
+  std::vector<size_t> Of(size_t i) {
+    std::vector<size_t> near = unmarked_;
+    if (marks_[i]) {
+      for (const std::string& mark : *marks_[i]) {
+        near.insert(near.end(), marked_[mark].begin(), marked_[mark].end());
+      }
+    } else {
+      near.clear();
+      for (size_t j = 0; j < list_.size(); ++j) near.push_back(j);
+    }
+    std::ranges::sort(near);
+    near.erase(std::unique(near.begin(), near.end()), near.end());
+    nodes_.budget_.Spend(near.size());
+    std::erase_if(near,
+                  [&](size_t j) { return j == i || nodes_.Disjoint(list_[i], list_[j], types_); });
+    return near;
+  }
+
+ private:
+  // The values that schemas list for a property that they ask for.
+  std::optional<std::vector<const Json*>> ValuesOf(const std::vector<SchemaNode>& together,
+                                                   const std::string& name) {
+    for (const SchemaNode& node : together) {
+      const auto properties = node.json->find("properties");
+      if (properties == node.json->end() || !properties->is_object()) continue;
+      const Json* const member = nodes_.Member(*properties, name);
+      if (member == nullptr) continue;
+      std::vector<SchemaNode> of_member;
+      nodes_.AddTogether(node.Part(*member, ""), of_member);
+      if (auto values = ValuesListed(of_member)) return values;
+    }
+    return std::nullopt;
+  }
+  // The properties that these ask for with listed values, where they allow objects alone.
+  std::vector<std::string> Telling(const std::vector<SchemaNode>& together) {
+    unsigned types = types_;
+    for (const SchemaNode& node : together) types &= PossibleTypes(node, nodes_.budget_);
+    std::vector<std::string> names;
+    if (types != kObjectType) return names;
+    for (const SchemaNode& node : together) {
+      const auto required = node.json->find("required");
+      if (required == node.json->end() || !required->is_array()) continue;
+      for (const Json& name : *required) {
+        if (!name.is_string() || !nodes_.budget_.Spend(16)) continue;
+        if (ValuesOf(together, name.get<std::string>())) names.push_back(name.get<std::string>());
+      }
+    }
+    std::ranges::sort(names);
+    names.erase(std::unique(names.begin(), names.end()), names.end());
+    return names;
+  }
+
+  std::string MarkOf(const Json& value) {
+    const Json* const member =
+        value.is_object() && most_ > 0 ? nodes_.Member(value, property_) : nullptr;
+    nodes_.budget_.Spend(8);
+    return member == nullptr ? absl::StrCat("v", Canonical(value))
+                             : absl::StrCat("p", Canonical(*member));
+  }
+  std::optional<std::vector<std::string>> MarksOf(const std::vector<SchemaNode>& together) {
+    std::vector<std::string> marks;
+    if (const auto values = ValuesListed(together)) {
+      for (const Json* value : *values) marks.push_back(MarkOf(*value));
+      return marks;
+    }
+    const std::vector<std::string> names = Telling(together);
+    if (!std::ranges::binary_search(names, property_)) return std::nullopt;
+    for (const Json* value : ValuesOf(together, property_).value_or(std::vector<const Json*>())) {
+      marks.push_back(absl::StrCat("p", Canonical(*value)));
+    }
+    return marks;
+  }
+
+  SchemaNodes& nodes_;
+  const std::vector<SchemaNode>& list_;
+  const unsigned types_;
+  std::vector<std::vector<SchemaNode>> together_;               // [n_schemas]
+  std::string property_;                                        // what most of them ask for
+  size_t most_ = 0;                                             // how many do
+  std::vector<std::optional<std::vector<std::string>>> marks_;  // [n_schemas]
+  std::unordered_map<std::string, std::vector<size_t>> marked_;
+  std::vector<size_t> unmarked_;
+};
+
+void SchemaNodes::AddTwoOf(const std::vector<SchemaNode>& nodes, Json& any) {
+  Meetings meetings(*this, nodes, kAllTypes);
+  for (size_t i = 0; i < nodes.size() && budget_.Spend(8); ++i) {
+    for (const size_t j : meetings.Of(i)) {
+      if (j > i || !budget_.Spend(64)) break;
+      any.push_back(Json{{"allOf", Json::array({Handle(nodes[i]), Handle(nodes[j])})}});
+    }
+  }
+}
 
 absl::Status SchemaNodes::AddCombined(const SchemaNode& node, Path& path,
                                       std::vector<AllOf>& found) {
@@ -121,10 +276,11 @@ absl::StatusOr<std::vector<AllOf>> SchemaNodes::AnyOf(const std::vector<SchemaNo
 absl::StatusOr<std::vector<AllOf>> SchemaNodes::OneOf(const std::vector<SchemaNode>& nodes,
                                                       Path& path) {
   std::vector<AllOf> found;
+  Meetings meetings(*this, nodes, path.types);
   for (size_t i = 0; i < nodes.size(); ++i) {
     NG_ASSIGN_OR_RETURN(std::vector<AllOf> one, Expand(nodes[i], path));
-    for (size_t j = 0; j < nodes.size(); ++j) {
-      if (j == i || one.empty() || Disjoint(nodes[i], nodes[j], path.types)) continue;
+    for (const size_t j : one.empty() ? std::vector<size_t>() : meetings.Of(i)) {
+      if (one.empty()) break;
       NG_ASSIGN_OR_RETURN(const SchemaNode other, Negated(nodes[j]));
       NG_ASSIGN_OR_RETURN(const std::vector<AllOf> more, Expand(other, path));
       NG_RETURN_IF_ERROR(Multiply(more, one, nodes[j].at));

@@ -409,10 +409,10 @@ absl::Status SchemaNodes::Multiply(const std::vector<AllOf>& by, std::vector<All
                        absl::StrCat("stands for more than ", kMaxAlternatives, " alternatives"));
   }
   std::vector<AllOf> products;
-  for (const AllOf& first : found) {
+  for (AllOf& first : found) {
     for (const AllOf& second : by) {
-      AllOf product = first;
       const bool left = budget_.Spend(8 * first.size() + first.size() * second.size() / 4 + 1);
+      AllOf product = &second == &by.back() ? std::move(first) : first;
       if (!left) return SchemaError(at, std::string(budget_.status().message()));
       for (const SchemaNode& node : second) {
         const auto known = std::ranges::find_if(product, [&node](const SchemaNode& other) {

@@ -67,6 +67,8 @@ enum TypeBit : unsigned {
   kAllTypes = 127,
 };
 absl::StatusOr<unsigned> TypesOf(const SchemaNode& node);
+// The types of a schema's values, as far as it names or lists them.
+unsigned PossibleTypes(const SchemaNode& node, Budget& budget);
 
 class SchemaNodes {
  public:
@@ -138,6 +140,12 @@ class SchemaNodes {
   absl::StatusOr<bool> NegateElements(const Keyword& keyword, Json& any);
   absl::StatusOr<bool> NegateProperties(const Keyword& keyword, Json& any);
   absl::StatusOr<bool> NegateCombined(const Keyword& keyword, Json& any);
+  // Adds to `any` that a value is allowed by two of these.
+  void AddTwoOf(const std::vector<SchemaNode>& nodes, Json& any);
+  // Finds those of a list that have a value in common with one of them.
+  class Meetings;
+  // Adds schemas that hold wherever this one does, itself among them: some, not all.
+  void AddTogether(const SchemaNode& node, std::vector<SchemaNode>& found, int depth = 0);
   // Whether one of these keywords of the first node says so.
   bool DisjointProperties(const SchemaNode& a, const SchemaNode& b, int depth);
   bool DisjointCombined(const SchemaNode& a, const SchemaNode& b, unsigned types, int depth);

@@ -20,7 +20,8 @@ Json NotOfType(unsigned types) {
   return Json{{"type", names}};
 }
 
-// The types of a schema's values, as far as it names or lists them.
+}  // namespace
+
 unsigned PossibleTypes(const SchemaNode& node, Budget& budget) {
   const absl::StatusOr<unsigned> types = TypesOf(node);
   if (!types.ok()) return kAllTypes;
@@ -41,8 +42,6 @@ unsigned PossibleTypes(const SchemaNode& node, Budget& budget) {
   }
   return *types & listed;
 }
-
-}  // namespace
 
 struct SchemaNodes::Keyword {
   const SchemaNode& node;
@@ -317,23 +316,18 @@ absl::StatusOr<bool> SchemaNodes::NegateCombined(const Keyword& keyword, Json& a
     return true;
   }
   if (name != "allOf" && name != "anyOf" && name != "oneOf") return false;
-  Json schemas = Json::array();
+  std::vector<SchemaNode> nodes;
   Json opposites = Json::array();
   for (size_t i = 0; i < keyword.value.size(); ++i) {
-    const SchemaNode each = keyword.Part(keyword.value[i], absl::StrCat(i));
-    schemas.push_back(Handle(each));
-    opposites.push_back(Opposite(each));
+    nodes.push_back(keyword.Part(keyword.value[i], absl::StrCat(i)));
+    opposites.push_back(Opposite(nodes.back()));
   }
   if (name == "allOf") {
     any.insert(any.end(), opposites.begin(), opposites.end());
     return true;
   }
   any.push_back(Json{{"allOf", std::move(opposites)}});  // none of them
-  for (size_t i = 0; name == "oneOf" && i < schemas.size(); ++i) {
-    for (size_t j = 0; j < i && budget_.Spend(8); ++j) {  // or two of them
-      any.push_back(Json{{"allOf", Json::array({schemas[i], schemas[j]})}});
-    }
-  }
+  if (name == "oneOf") AddTwoOf(nodes, any);
   return true;
 }
 

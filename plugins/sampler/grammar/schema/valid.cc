@@ -43,7 +43,7 @@ absl::StatusOr<bool> SchemaCompiler::Allows(const SchemaNode& node, const Json& 
 
 // The keywords that Alternatives leaves.
 absl::StatusOr<bool> SchemaCompiler::Keeps(const SchemaNode& node, const Json& value, int depth) {
-  constexpr size_t kLook = 100;  // what a schema and a value take at least
+  constexpr size_t kLook = 24;  // what a schema and a value take at least
   if (!budget_.Spend(kLook + node.json->size())) {
     return SchemaError(node.at, std::string(budget_.status().message()));
   }

@@ -73,21 +73,7 @@ const Doubling kDoublingKinds[] = {
        });
      }},
     // No levels, but much that is so at once, or many pairs.
-    {"schema: one of many types", 32,
-     [](size_t n) {
-       return Schema({{"oneOf", ListOf(n, [](size_t i) {
-                         return Json{{"type", "object"},
-                                     {"properties", {{"kind", {{"const", i}}}}},
-                                     {"required", {"kind"}}};
-                       })}});
-     }},
-    {"schema: a pattern n times, anywhere", 64,
-     [](size_t n) { return Pattern(TextTimes("ab[c-e]+", n)); }},
-    {"schema: a long pattern, anywhere", 64,
-     [](size_t n) { return Pattern(TextTimes("abcd", n) + "e"); }},
     {"regex: a? n times", 512, [](size_t n) { return RegexOf(TextTimes("a?", n) + "b"); }},
-    {"GBNF: a beginning of %until in itself", 512,
-     [](size_t n) { return Gbnf("root ::= %until(\"" + TextTimes("ab", n) + "c\" : \"x\")"); }},
 };
 
 class DoublingGrammar : public testing::TestWithParam<Doubling> {};

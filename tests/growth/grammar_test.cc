@@ -17,6 +17,7 @@
 #include "core/text/chat/calls/call_grammar.h"
 #include "plugins/sampler/grammar/masks/machine.h"
 #include "plugins/sampler/grammar/masks/masks.h"
+#include "plugins/sampler/grammar/schema/compiler.h"
 #include "tests/growth/grammar_texts.h"
 #include "tests/growth/growth.h"
 #include "tests/plugins/sampler/grammar/grammar_testing.h"
@@ -30,6 +31,21 @@ GrowthKind Making(const char* name, size_t size, const Written& write) {
             const std::optional<int64_t> bytes = BytesToMake(write(n), &refusal);
             if (!bytes && GrowthScale() > 1) std::printf("    %s\n", refusal.c_str());
             return bytes;
+          }};
+}
+
+// The steps of its budget that a schema takes.
+GrowthKind Counting(const char* name, size_t size, const Written& write) {
+  return {name, size, [write](size_t n) -> std::optional<int64_t> {
+            const grammar::SchemaSpelling spelling;
+            grammar::Budget budget;
+            grammar::Net net(budget);
+            const auto nodes = grammar::SchemaNodes::Parse(write(n).text, spelling, budget).value();
+            const absl::Status made =
+                grammar::SchemaCompiler(*nodes, spelling, net).Compile().status();
+            if (!made.ok() && GrowthScale() > 1) std::printf("    %s\n", made.ToString().c_str());
+            if (!made.ok()) return std::nullopt;
+            return budget.spent();
           }};
 }
 
@@ -83,6 +99,15 @@ GrammarText Calls(size_t n, bool must, bool names) {
     return Json{{"type", "function"}, {"function", {{"name", name}, {"parameters", parameters}}}};
   });
   return Gbnf(calls::CallGrammar(format, tools, choice, /*thinks=*/false).value());
+}
+
+// n types of objects, each with a kind of its own.
+Json Kinds(size_t n) {
+  return ListOf(n, [](size_t i) {
+    return Json{{"type", "object"},
+                {"properties", {{"kind", {{"const", i}}}, {"id", TypeOf("integer")}}},
+                {"required", {"id", "kind"}}};
+  });
 }
 
 const GrowthKind kGrammarKinds[] = {
@@ -175,6 +200,25 @@ const GrowthKind kGrammarKinds[] = {
                                            {"additionalProperties", false}};
                              })}});
            }),
+    Counting("oneOf of many types", 16,
+             [](size_t n) {
+               return Schema({{"oneOf", Kinds(n)}});
+             }),
+    Counting("oneOf of references", 16,
+             [](size_t n) {
+               Json kinds = Json::object();
+               const Json list = Kinds(n);
+               for (size_t i = 0; i < n; ++i) kinds[absl::StrCat("k", i)] = list[i];
+               return Schema({{"$defs", kinds}, {"oneOf", ListOf(n, Reference)}});
+             }),
+    Counting("oneOf of values", 16,
+             [](size_t n) {
+               return Schema({{"oneOf", ListOf(n, [](size_t i) { return Json{{"const", i}}; })}});
+             }),
+    Making("no value of one of many types", 16,
+           [](size_t n) {
+             return Schema({{"type", "string"}, {"not", {{"oneOf", Kinds(n)}}}});
+           }),
     Making("allOf of many limits", 32,
            [](size_t n) {
              return Schema({{"type", "integer"}, {"allOf", ListOf(n, [](size_t i) {
@@ -205,6 +249,14 @@ const GrowthKind kGrammarKinds[] = {
            [](size_t n) { return Pattern(absl::StrCat("^[a-z]{0,", n, "}$")); }),
     Making("schema: a pattern n times", 16,
            [](size_t n) { return Pattern("^" + TextTimes("ab[c-e]+", n) + "$"); }),
+    Counting("schema: a pattern n times, anywhere", 16,
+             [](size_t n) { return Pattern(TextTimes("ab[c-e]+", n)); }),
+    Counting("schema: a pattern n times, anywhere behind a text", 16,
+             [](size_t n) { return Pattern("^x.*" + TextTimes("ab[c-e]+", n)); }),
+    Counting("schema: a pattern n times, anywhere, of two bytes", 16,
+             [](size_t n) { return Pattern(TextTimes("\u00E4[c-e]+", n)); }),
+    Counting("schema: a long pattern, anywhere", 16,
+             [](size_t n) { return Pattern(TextTimes("abcd", n) + "e"); }),
     Making("schema: words of a pattern", 16,
            [](size_t n) {
              return Pattern("^(" + Joined(n, "|", [](size_t i) { return absl::StrCat("w", i); }) +
@@ -228,7 +280,7 @@ const GrowthKind kGrammarKinds[] = {
                                    }) +
                             "]");
            }),
-    Making("GBNF: alternatives", 100,
+    Making("GBNF: alternatives", 128,
            [](size_t n) {
              return Gbnf("root ::= " +
                          Joined(n, " | ", [](size_t i) { return absl::StrCat("\"k", i, "\""); }));
@@ -267,6 +319,13 @@ const GrowthKind kGrammarKinds[] = {
            [](size_t n) {
              return Gbnf("root ::= %until(\"" +
                          Joined(n, " ", [](size_t i) { return absl::StrCat(i); }) + "\" : \"x\")");
+           }),
+    Making(
+        "GBNF: a beginning of %until in itself", 32,
+        [](size_t n) { return Gbnf("root ::= %until(\"" + TextTimes("ab", n) + "c\" : \"x\")"); }),
+    Making("GBNF: a repeated beginning of %until", 32,
+           [](size_t n) {
+             return Gbnf("root ::= %until(" + TextTimes("\"ab\" [c-e]+ ", n) + "\"x\" : \"x\")");
            }),
     Making("GBNF: texts up to a beginning", 16,
            [](size_t n) {

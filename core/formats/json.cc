@@ -1,6 +1,7 @@
 #include "core/formats/json.h"
 
 #include <algorithm>
+#include <cmath>
 #include <exception>
 #include <iterator>
 #include <new>
@@ -373,6 +374,15 @@ bool IsIntIn(const Json& value, Range<int64_t> range) {
   return value.get<int64_t>() >= range.min && value.get<int64_t>() <= range.max;
 }
 
+// Python's libraries take an id of 2.0 for 2.
+Json AsWhole(const Json& value) {
+  constexpr double kMost = 1e15;  // all whole numbers up to it are doubles
+  if (!value.is_number_float()) return value;
+  const auto number = value.get<double>();
+  const bool whole = std::trunc(number) == number && std::abs(number) <= kMost;
+  return whole ? Json(static_cast<int64_t>(number)) : value;
+}
+
 std::string NumberAllowed(Range<double> range) {
   return absl::StrCat("a number in [", range.min, ", ", range.max, "]");
 }
@@ -394,12 +404,20 @@ absl::StatusOr<std::optional<std::vector<int64_t>>> JsonFields::OptionalInts(
     std::string_view key, Range<int64_t> range) const {
   const Json* value = Find(key);
   if (value == nullptr) return std::nullopt;
-  if (value->is_array()) {
-    NG_ASSIGN_OR_RETURN(std::vector<int64_t> list, IntList(key, range));
-    return list;
+  if (!value->is_array()) {
+    const Json one = AsWhole(*value);
+    if (!IsIntIn(one, range)) return Wrong(key, *value, IntAllowed(range) + ", or a list of them");
+    return std::vector<int64_t>{one.get<int64_t>()};
   }
-  if (!IsIntIn(*value, range)) return Wrong(key, *value, IntAllowed(range) + ", or a list of them");
-  return std::vector<int64_t>{value->get<int64_t>()};
+  std::vector<int64_t> list;
+  for (size_t i = 0; i < value->size(); ++i) {
+    const Json one = AsWhole((*value)[i]);
+    if (!IsIntIn(one, range)) {
+      return Wrong(absl::StrCat(View(key), "[", i, "]"), (*value)[i], IntAllowed(range));
+    }
+    list.push_back(one.get<int64_t>());
+  }
+  return list;
 }
 
 absl::StatusOr<std::optional<double>> JsonFields::OptionalNumber(std::string_view key,

@@ -110,7 +110,7 @@ class JsonFields {
 
   absl::StatusOr<std::optional<int64_t>> OptionalInt(std::string_view key,
                                                      Range<int64_t> range) const;
-  // One integer, or a list of them.
+  // One integer, or a list of them. A number such as 2.0 is one.
   absl::StatusOr<std::optional<std::vector<int64_t>>> OptionalInts(std::string_view key,
                                                                    Range<int64_t> range) const;
   absl::StatusOr<std::optional<double>> OptionalNumber(std::string_view key,

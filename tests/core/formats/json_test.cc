@@ -150,6 +150,7 @@ TEST_F(JsonFieldsTest, GivesFieldsByType) {
   EXPECT_EQ(fields_.OptionalInt("n_layers", {1, 4}).value(), 4);
   EXPECT_THAT(*fields_.OptionalInts("ids", {1, 2}).value(), ElementsAre(1, 2));
   EXPECT_THAT(*fields_.OptionalInts("n_layers", {1, 4}).value(), ElementsAre(4));
+  EXPECT_THAT(*fields_.OptionalInts("float", {1, 4}).value(), ElementsAre(4));
   EXPECT_EQ(fields_.OptionalObject("rope").value()->Int("theta", {1, 9}).value(), 5);
 }
 

@@ -41,7 +41,11 @@ std::vector<int64_t> StoredShape(const RoleName& entry, const ModelSpec& spec, i
 }
 
 std::string_view Family::ShortName(std::string_view name) const {
-  return name.starts_with(optional_prefix) ? name.substr(optional_prefix.size()) : name;
+  // A whole model's name may have it once more.
+  for (int i = 0; i < 2 && name.starts_with(optional_prefix); ++i) {
+    name.remove_prefix(optional_prefix.size());
+  }
+  return name;
 }
 
 std::optional<int64_t> Family::LayerOf(std::string_view name) const {

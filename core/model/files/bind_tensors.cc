@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <limits>
 #include <optional>
 #include <set>
 #include <span>
@@ -17,11 +18,13 @@
 namespace ng {
 namespace {
 
-// The layers that the file holds, from its tensors' names. Errors: a gap.
-absl::StatusOr<int64_t> CountLayers(const TensorSource& source, const Family& family) {
+// The layers that the file holds, from its tensors' names, as far as they are below `end`. Errors:
+// a gap.
+absl::StatusOr<int64_t> CountLayers(const TensorSource& source, const Family& family, int64_t end) {
   std::set<int64_t> layers;
   for (const TensorInfo& tensor : source.tensors()) {
-    if (const std::optional<int64_t> layer = family.LayerOf(tensor.name)) layers.insert(*layer);
+    const std::optional<int64_t> layer = family.LayerOf(tensor.name);
+    if (layer && *layer < end) layers.insert(*layer);
   }
   const auto count = static_cast<int64_t>(layers.size());
   if (count > 0 && *layers.rbegin() != count - 1) {
@@ -251,10 +254,11 @@ bool IsOfSharedKeys(const TensorInfo& tensor, const ModelSpec& spec, const Famil
 }  // namespace
 
 absl::Status CheckLayerCount(const ModelFile& file, const Family& family, const std::string& says,
-                             int64_t n_further) {
-  NG_ASSIGN_OR_RETURN(const int64_t n_layers, CountLayers(*file.source, family));
+                             std::optional<int64_t> n_further) {
   const int64_t n_said = file.spec.shape.n_layers;
-  if (n_layers == n_said || n_layers == n_said + n_further) return absl::OkStatus();
+  const int64_t end = n_further ? std::numeric_limits<int64_t>::max() : n_said;
+  NG_ASSIGN_OR_RETURN(const int64_t n_layers, CountLayers(*file.source, family, end));
+  if (n_layers == n_said || n_layers == n_said + n_further.value_or(0)) return absl::OkStatus();
   return ModelFileError(absl::StrCat(file.source->path(), ": holds ", n_layers, " layers, ", says,
                                      " says ", file.spec.shape.n_layers));
 }

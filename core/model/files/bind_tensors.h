@@ -3,6 +3,7 @@
 #define NG_CORE_MODEL_FILES_BIND_TENSORS_H_
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "core/formats/key_policy.h"
@@ -12,10 +13,10 @@
 
 namespace ng {
 
-// Checks that the file holds as many layers as its spec has, or `n_further` more. `says` is who
-// names that count. Errors: ModelFileError.
+// Checks that the file holds as many layers as its spec has, or `n_further` more; where that is not
+// given, any number more. `says` is who names the spec's count. Errors: ModelFileError.
 absl::Status CheckLayerCount(const ModelFile& file, const Family& family, const std::string& says,
-                             int64_t n_further);
+                             std::optional<int64_t> n_further);
 
 // Fills in the file's bindings, unused tensors and head_copy. Errors: ModelFileError naming the
 // tensors that are missing, or one of another shape or type.

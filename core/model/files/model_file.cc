@@ -254,7 +254,9 @@ absl::StatusOr<ModelFile> OpenFolder(const std::string& path, KeyPolicy& keys) {
   if (family->read_sizes != nullptr) {
     NG_RETURN_IF_ERROR(family->read_sizes(*file.source, config_path, &file.spec));
   } else {
-    NG_RETURN_IF_ERROR(CheckLayerCount(file, *family, config_path, n_further));
+    // As in transformers, layers behind those of the config are not read. CheckUnusedTensors says
+    // so.
+    NG_RETURN_IF_ERROR(CheckLayerCount(file, *family, config_path, std::nullopt));
   }
   UseMlxNorms(*file.source, &file.spec);
   NG_RETURN_IF_ERROR(BindTensors(*family, &file));

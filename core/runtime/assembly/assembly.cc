@@ -208,7 +208,7 @@ absl::Status CheckIgnoredKeys(const Config& config, const KeyPolicy& keys) {
 
 // The eot of the template, or of the one that the tokenizer's own specials belong to, which ends an
 // answer whether or not the user talks through the template; then the model's own end tokens.
-absl::Status FindDefaultStopIds(Assembly& assembly) {
+absl::Status FindDefaultStopIds(Assembly& assembly, const KeyPolicy& keys) {
   std::vector<int32_t>& ids = assembly.stop_ids;
   if (assembly.chat != nullptr) {
     if (assembly.chat->eot() >= 0) ids.push_back(assembly.chat->eot());
@@ -221,18 +221,19 @@ absl::Status FindDefaultStopIds(Assembly& assembly) {
   const int64_t vocab_size = assembly.model.spec.shape.vocab_size;
   for (const int32_t id : assembly.model.eos_ids) {
     if (id >= vocab_size) {
-      return ModelFileError(absl::StrCat(assembly.model.eos_origin, ": id ", id,
-                                         " is outside the vocabulary, must be in [0, ",
-                                         vocab_size - 1, "]; or set run.stop_ids"));
+      NG_RETURN_IF_ERROR(keys.Doubt(
+          absl::StrCat(assembly.model.eos_origin, ": id ", id, " is outside the vocabulary, [0, ",
+                       vocab_size - 1, "], so it ends nothing; run.stop_ids can name others")));
+    } else if (std::ranges::count(ids, id) == 0) {
+      ids.push_back(id);
     }
-    if (std::ranges::count(ids, id) == 0) ids.push_back(id);
   }
   return absl::OkStatus();
 }
 
-absl::Status FindStopIds(Assembly& assembly) {
+absl::Status FindStopIds(Assembly& assembly, const KeyPolicy& keys) {
   const Config& config = assembly.config();
-  if (config.Text("run.stop_ids") == "auto") return FindDefaultStopIds(assembly);
+  if (config.Text("run.stop_ids") == "auto") return FindDefaultStopIds(assembly, keys);
   const int64_t vocab_size = assembly.model.spec.shape.vocab_size;
   for (const int64_t id : config.IntList("run.stop_ids")) {
     if (id < 0 || id >= vocab_size) {
@@ -404,7 +405,7 @@ absl::Status Fill(const EngineOptions& options, PlannedRank planned, Assembly& a
   NG_RETURN_IF_ERROR(CheckMetadata(assembly, keys));
   NG_RETURN_IF_ERROR(CheckIgnoredKeys(config, keys));
   assembly.model.metadata.reset();  // nothing is read of it from here on
-  NG_RETURN_IF_ERROR(FindStopIds(assembly));
+  NG_RETURN_IF_ERROR(FindStopIds(assembly, keys));
 
   NG_RETURN_IF_ERROR(ChooseWeights(assembly));
   assembly.KeepOwnLayers();

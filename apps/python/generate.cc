@@ -132,6 +132,17 @@ GenerateRequest RequestOf(const py::dict& from, const py::dict& options) {
   return request;
 }
 
+py::dict MissedDict(const MissedAttention& missed) {
+  py::dict dict;
+  dict["mean"] = missed.mean;
+  dict["most"] = missed.most;
+  if (missed.layer >= 0) {
+    dict["layer"] = missed.layer;
+    dict["head"] = missed.head;
+  }
+  return dict;
+}
+
 py::dict StepDict(const ChosenToken& step, const GenerateRequest& request,
                   const GenerateOptions& asked) {
   const auto if_asked = [](bool is_asked, auto value) -> py::object {
@@ -151,6 +162,8 @@ py::dict StepDict(const ChosenToken& step, const GenerateRequest& request,
   dict["stages"] = StagesList(record.stages);
   dict["attention"] = QueryDict(record.attn_rows);
   dict["logits_hash"] = if_asked(asked.logits_hash, record.logits_hash);
+  dict["missed"] = py::none();
+  if (asked.steps && record.missed) dict["missed"] = MissedDict(*record.missed);
   dict["logits"] = py::none();
   if (!step.logits.empty()) dict["logits"] = CopyOf(step.logits, {std::ssize(step.logits)});
   return dict;

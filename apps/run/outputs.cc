@@ -89,6 +89,14 @@ absl::StatusOr<Json> Texts(const Engine& engine, const Likely& tokens) {
   return texts;
 }
 
+Json MissedJson(const MissedAttention& missed) {
+  Json json = {{"mean", missed.mean}, {"most", missed.most}};
+  if (missed.layer < 0) return json;
+  json["layer"] = missed.layer;
+  json["head"] = missed.head;
+  return json;
+}
+
 absl::StatusOr<Json> StagesJson(const Engine& engine, const std::vector<StageRecord>& stages) {
   Json list = Json::array();
   for (const StageRecord& stage : stages) {
@@ -202,6 +210,7 @@ absl::Status StepsWriter::OnStep(int index, const StepRecord& record) {
   json["top_k"] = record.top_k;
   NG_ASSIGN_OR_RETURN(json["top_k_text"], Texts(*engine_, record.top_k));
   if (record.drafted) json["drafted"] = *record.drafted;
+  if (record.missed) json["missed"] = MissedJson(*record.missed);
   if (shown_.stages) {
     NG_ASSIGN_OR_RETURN(json["stages"], StagesJson(*engine_, record.stages));
   }

@@ -476,6 +476,35 @@ std::string TellsWhatWasAttended(const AttentionSubject& subject, const Attentio
   return wrong.empty() ? "" : "attended " + wrong;
 }
 
+// What queries would have given to what was not read: shares, the same bits however the queries
+// come, and the same output.
+std::string TellsWhatItMissed(const AttentionSubject& subject, const AttentionCase& c) {
+  const auto one = Build(subject, c, 1);
+  const auto three = Build(subject, c, 3);
+  if (!one.ok()) return Text(one.status());
+  if (!three.ok()) return Text(three.status());
+  const auto data = MakeData(c);
+  const RunRequests asked{.missed = true};
+  const auto plain = one->rig->Run(data, WholeSteps(c));
+  const auto whole = one->rig->Run(data, WholeSteps(c), asked);
+  std::mt19937 random(c.seed);
+  const auto chunks = three->rig->Run(data, RandomSteps(c, &random), asked);
+  for (const absl::Status& status : {plain.status(), whole.status(), chunks.status()}) {
+    if (!status.ok()) return Text(status);
+  }
+  std::string wrong = FindBitDifference(whole->out, plain->out);
+  if (!wrong.empty()) return "asking changes the output: " + wrong;
+  for (const std::vector<float>& shares : whole->missed) {
+    for (const float share : shares) {
+      if (share >= 0.0F && share <= 1.0F + kSumTolerance) continue;
+      return "missed " + std::to_string(share) + ", must be in [0, 1]";
+    }
+    if (shares.front() != 0.0F) return "the first token's query missed something";
+  }
+  wrong = FindBitDifference(chunks->missed, whole->missed);
+  return wrong.empty() ? "" : "chunks, batches and three threads: missed " + wrong;
+}
+
 // Of a feature that the backend lists.
 Outcome CheckFeature(const AttentionSubject& subject, std::string_view feature) {
   const absl::StatusOr<Bench> plain = Build(subject, ShapeCases(subject).front(), 1);
@@ -502,6 +531,9 @@ Outcome CheckFeature(const AttentionSubject& subject, std::string_view feature) 
              lacks(c.slots, kFeatureSlots);
     });
     return OnCases(subject, cases, TellsWhatWasAttended);
+  }
+  if (feature == kFeatureMissed) {
+    return OnCases(subject, ShapeCases(subject), TellsWhatItMissed);
   }
   if (subject.rule && subject.rule->Has(feature)) return Skip("the backend's own rule has it too");
   return OnCases(subject, FeatureCases(subject, feature),
@@ -564,6 +596,8 @@ constexpr AttentionCheck kAttentionChecks[] = {
     {"slots", "tokens that have left take no part, in each kv head others",
      OnFeature<kFeatureSlots>},
     {"attended", "it tells the probabilities that each token got", OnFeature<kFeatureAttended>},
+    {"missed", "it tells what queries would have given to what it did not read",
+     OnFeature<kFeatureMissed>},
 };
 
 }  // namespace

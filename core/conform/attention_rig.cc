@@ -151,6 +151,7 @@ struct AttentionRig::Progress {
   Fenced out = {};
   std::vector<Fenced> captured = {};  // [n_captures]
   std::vector<Fenced> attended = {};  // [rows of the step]
+  Fenced missed = {};
   AttentionResult result = {};
 };
 
@@ -254,6 +255,8 @@ absl::Status AttentionRig::OpenAll(const std::vector<SequenceData>& data, Progre
     if (p->asked.attended) {
       p->result.attended.emplace_back(static_cast<size_t>(case_.n_kv_heads * case_.lengths[s]));
     }
+    if (!p->asked.missed) continue;
+    p->result.missed.emplace_back(static_cast<size_t>(case_.n_heads * case_.lengths[s]));
   }
   return absl::OkStatus();
 }
@@ -414,14 +417,17 @@ absl::Status AttentionRig::RunStep(const Step& step, bool commit, Progress* p) {
                                            views[e].n_slots()};
     attended.emplace_back(p->attended[e].Lend(extent[0] * extent[1] * extent[2]).data(), extent);
   }
-  const AttentionRun run{.layer = kLayer,
-                         .rows = rows.entries,
-                         .q = WithGaps(rows.q.data(), {rows.n_rows, case_.n_heads, case_.head_dim}),
-                         .views = views,
-                         .out = {out.data(), {rows.n_rows, case_.n_heads, case_.v_width()}},
-                         .scratch = {},
-                         .captures = wanted,
-                         .attended = attended};
+  const int64_t n_missed = p->asked.missed ? rows.n_rows * case_.n_heads : 0;
+  const std::span<float> missed = p->missed.Lend(n_missed);
+  AttentionRun run{.layer = kLayer,
+                   .rows = rows.entries,
+                   .q = WithGaps(rows.q.data(), {rows.n_rows, case_.n_heads, case_.head_dim}),
+                   .views = views,
+                   .out = {out.data(), {rows.n_rows, case_.n_heads, case_.v_width()}},
+                   .scratch = {},
+                   .captures = wanted,
+                   .attended = attended};
+  if (n_missed > 0) run.missed = {missed.data(), {rows.n_rows, case_.n_heads}};
   NG_RETURN_IF_ERROR(Attend(run, p));
   NG_RETURN_IF_ERROR(CheckLent(p->out, "`out`", /*all_written=*/true));
   for (const size_t i : captures) {
@@ -430,6 +436,7 @@ absl::Status AttentionRig::RunStep(const Step& step, bool commit, Progress* p) {
   for (const Fenced& mass : p->attended) {
     NG_RETURN_IF_ERROR(CheckLent(mass, "`attended`", /*all_written=*/true));
   }
+  NG_RETURN_IF_ERROR(CheckLent(p->missed, "`missed`", /*all_written=*/true));
   if (!commit) return absl::OkStatus();
   for (size_t e = 0; e < attended.size(); ++e) {
     AddMass(attended[e], views[e], &p->result.attended[static_cast<size_t>(step[e].sequence)]);
@@ -440,6 +447,10 @@ absl::Status AttentionRig::RunStep(const Step& step, bool commit, Progress* p) {
     const auto s = static_cast<size_t>(step[e].sequence);
     std::copy_n(out.begin() + entry.row_begin * out_width, entry.n_tokens * out_width,
                 p->result.out[s].begin() + p->done[s] * out_width);
+    if (n_missed > 0) {
+      std::copy_n(missed.begin() + entry.row_begin * case_.n_heads, entry.n_tokens * case_.n_heads,
+                  p->result.missed[s].begin() + p->done[s] * case_.n_heads);
+    }
     p->done[s] += entry.n_tokens;
   }
   for (const size_t i : captures) {

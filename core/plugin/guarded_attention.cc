@@ -23,6 +23,9 @@ using Names = std::vector<std::string_view>;
 // More than any machine has: a size that was computed wrongly.
 constexpr int64_t kAbsurdFloats = int64_t{1} << 44;
 
+// What rounding adds to a share at most.
+constexpr float kSumError = 1e-3F;
+
 std::string Joined(std::span<const std::string_view> names) {
   const auto append = [](std::string* out, std::string_view name) { out->append(name); };
   return names.empty() ? "none" : absl::StrJoin(names, ", ", append);
@@ -76,9 +79,13 @@ class GuardedAttention final : public AttentionBackend {
       layouts_.assign(layouts.begin(), layouts.end());
       const std::span<const std::string_view> features = backend_->features();
       features_.assign(features.begin(), features.end());
+      most_keys_ = backend_->most_keys();
       return absl::OkStatus();
     }));
     if (layouts_.empty()) return Fault("layouts() lists no cache layout, must list one at least");
+    if (most_keys_ < 0) {
+      return Fault(absl::StrCat("most_keys() is ", most_keys_, ", must be 0 or more"));
+    }
     for (const std::string_view feature : features_) {
       if (std::ranges::count(kAttentionFeatures, feature) != 0) continue;
       return Fault(absl::StrCat("features() lists '", std::string(feature),
@@ -89,6 +96,7 @@ class GuardedAttention final : public AttentionBackend {
 
   std::span<const std::string_view> layouts() const override { return layouts_; }
   std::span<const std::string_view> features() const override { return features_; }
+  int64_t most_keys() const override { return most_keys_; }
 
   absl::Status Supports(const AttentionSpec& spec, const CacheFormat& format) const override {
     for (const std::string_view need : NeedsOf(spec, format)) {
@@ -167,6 +175,7 @@ class GuardedAttention final : public AttentionBackend {
     lent.out = {plan.out.Lend(n_out).data(), run.out.extent};
     for (const ProbabilityRow& row : run.captures) FillUnwritten({row.out, SizeOf(row)});
     for (const TensorView<float, 3>& mass : run.attended) FillUnwritten(AllOf(mass));
+    FillUnwritten(MissedOf(run));
     NG_RETURN_IF_ERROR(Call([&] { return backend_->Run(*plan.inner, lent); }));
     if (const std::string where = plan.scratch.Trespass(); !where.empty()) {
       return Fault(run.layer, absl::StrCat("Run wrote ", where, " the ", plan.scratch_floats,
@@ -178,6 +187,7 @@ class GuardedAttention final : public AttentionBackend {
     }
     NG_RETURN_IF_ERROR(CopyOut(run, lent.out));
     NG_RETURN_IF_ERROR(CheckMass(run));
+    NG_RETURN_IF_ERROR(CheckMissed(run));
     return CheckCaptures(run);
   }
 
@@ -206,6 +216,25 @@ class GuardedAttention final : public AttentionBackend {
     }
     return absl::OkStatus();
   }
+
+  absl::Status CheckMissed(const AttentionRun& run) const {
+    const std::span<const float> missed = MissedOf(run);
+    if (const int64_t at = FindUnwritten(missed); at >= 0) {
+      return Fault(run.layer, absl::StrCat("Run left element ", at, " of `missed` unwritten"));
+    }
+    for (size_t i = 0; i < missed.size(); ++i) {
+      if (!(missed[i] < 0.0F || missed[i] > 1.0F + kSumError))
+        continue;  // NaN of its inputs may be
+      return Fault(run.layer, absl::StrCat("Run made element ", i, " of `missed` ", missed[i],
+                                           ", must be in [0, 1]"));
+    }
+    return absl::OkStatus();
+  }
+  static std::span<float> MissedOf(const AttentionRun& run) {
+    if (run.missed.data == nullptr) return {};
+    return {run.missed.data, static_cast<size_t>(run.missed.extent[0] * run.missed.extent[1])};
+  }
+
   // Without gaps, as the engine lends it.
   static std::span<float> AllOf(const TensorView<float, 3>& mass) {
     return {mass.data, static_cast<size_t>(mass.extent[0] * mass.extent[1] * mass.extent[2])};
@@ -230,6 +259,7 @@ class GuardedAttention final : public AttentionBackend {
   const bool check_;
   Names layouts_;
   Names features_;
+  int64_t most_keys_ = 0;
 };
 
 }  // namespace

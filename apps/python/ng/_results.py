@@ -35,6 +35,8 @@ class Step:
         text that ends the answer comes later.
     With ``records``: logprob of the token and entropy of the distribution, in nats; top: the ten
         most probable tokens, [(id, probability)]. All of the raw logits, before the sampler chain.
+        With attention.sparse.measure missed: {"mean", "most", "layer", "head"}, the share of
+        attention that went to pages which were not read, of all layers and heads and of the worst.
     With ``logprobs=k``: logprob, and logprobs of the k most probable tokens, [(id, logprob)].
     With ``stages``: what each stage of the chain left, {"name", "left", "top"}.
     With ``attention``: {layer: float32 [heads, position + 1]}, the probabilities of the query whose
@@ -55,6 +57,7 @@ class Step:
     attention: Dict[int, Floats]
     logits_hash: Optional[int]
     logprobs: Optional[List[Tuple[int, float]]] = None
+    missed: Optional[Dict[str, float]] = None
     logits: Optional[Floats] = field(default=None, repr=False, compare=False)
 
     def __repr__(self) -> str:

@@ -98,12 +98,13 @@ inline constexpr std::string_view kFeatureVHeadDim = "v_head_dim";  // may diffe
 inline constexpr std::string_view kFeatureVInK = "v_in_k";          // reads V out of K
 inline constexpr std::string_view kFeatureHoles = "holes";          // reads views that lack tokens
 inline constexpr std::string_view kFeatureAttended = "attended";    // fills AttentionRun::attended
-inline constexpr std::string_view kFeatureSlots = "slots";  // reads views whose tokens have left
+inline constexpr std::string_view kFeatureSlots = "slots";    // reads views whose tokens have left
+inline constexpr std::string_view kFeatureMissed = "missed";  // fills AttentionRun::missed
 // All of them.
 inline constexpr std::string_view kAttentionFeatures[] = {
     kFeatureWindow,        kFeatureSoftCap,  kFeatureSinks, kFeatureAlibi, kFeatureQueryTemperature,
     kFeatureChunkedWindow, kFeatureVHeadDim, kFeatureVInK,  kFeatureHoles, kFeatureAttended,
-    kFeatureSlots};
+    kFeatureSlots,         kFeatureMissed};
 
 // How the cache stores what the backend reads, and what it wants of the backend.
 struct CacheFormat {
@@ -160,6 +161,10 @@ struct AttentionRun {
   // n_kv_heads, n_slots], to be filled, with 0 for what a query does not see. Bit contract: a row
   // depends on what its outputs depend on. Empty: nobody asks. (kFeatureAttended)
   std::span<const TensorView<float, 3>> attended;
+  // Of a backend that does not read all that a query sees: the share of its attention that what was
+  // not read would have had, 0 to 1. [n_rows, n_heads], to be filled; without data nobody asks.
+  // (kFeatureMissed)
+  TensorView<float, 2> missed = {};
 };
 
 class AttentionBackend {
@@ -171,6 +176,9 @@ class AttentionBackend {
 
   // [load] The features that it implements, of the names above. Static text.
   virtual std::span<const std::string_view> features() const { return {}; }
+
+  // [load] Of the keys that a query sees it reads so many of each kv head at most; 0: all of them.
+  virtual int64_t most_keys() const { return 0; }
 
   // [load] OK when a layer with this spec can run over this cache, else one line saying which part
   // cannot and what could. Asked before weights load, and only where features() lists all that spec

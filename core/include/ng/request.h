@@ -92,6 +92,16 @@ struct QueryRows {
 
 // The step that chose generated token `step` (from 0). Taken from the raw f32 logits, before the
 // sampler chain.
+// The attention that one query would have given to what its backend did not read, as shares of all
+// that each of its heads gives in each layer. Tokens that the cache does not hold are not counted.
+struct MissedAttention {
+  double mean = 0.0;  // of layers and heads
+  double most = 0.0;
+  int layer =
+      -1;  // that missed most, and its head; the first of equal ones; -1: nothing was missed
+  int head = -1;
+};
+
 struct StepRecord {
   int64_t step = 0;
   int32_t token_id = 0;
@@ -109,6 +119,9 @@ struct StepRecord {
   int64_t held_bytes = 0;
   // As TokenLogprob::top: so many as GenerateRequest::top_logprobs asks for.
   std::vector<std::pair<int32_t, double>> top_logprobs;
+  // Of the query whose logits chose the token, where the attention backend tells it
+  // (attention.sparse.measure), in a run of one process.
+  std::optional<MissedAttention> missed = {};
 };
 
 // Which tokens are held of a request when others have just left. Borrowed for the call.

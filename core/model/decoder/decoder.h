@@ -74,6 +74,7 @@ class Decoder final : public LanguageModel {
   }
   int64_t Gone(SequenceId sequence) const override;
   HeldPositions Held(SequenceId sequence) const override;
+  bool tells_missed() const override { return parts_.link == nullptr && attention_.tells_missed(); }
   absl::Status Forward(const StepBatch& batch) override;
   TensorView<const float, 2> logits() const override;
   double read_s() const override {
@@ -184,6 +185,8 @@ class Decoder final : public LanguageModel {
   void LayOutMass();
   std::span<const TensorView<float, 3>> MassOf(int n_kv_heads);
   absl::Status TellMass(int layer);
+  // Adds what the queries of a layer missed to the step's rows.
+  void AddMissed(const StepBatch& batch, int layer, const TensorView<float, 2>& missed);
   // For a cache that goes by queries before they are rotated: says how each layer rotates them, and
   // tells it of the rows at hand.
   void SetRotations();
@@ -319,6 +322,7 @@ class Decoder final : public LanguageModel {
   std::vector<float> scratch_;  // the attention backend's
   std::vector<float> queries_;  // [n_rows, q_width] of a layer, before RoPE, where they are wanted
   std::vector<float> mass_;     // what queries give to slots, one sequence after the other
+  std::vector<float> missed_;   // [n_rows, n_heads] of a layer, where it is wanted
   std::vector<ProbabilityRow> own_captures_;
   std::vector<std::vector<ProbabilityRow>> seen_rows_;  // [n_layers] of a piece
   std::vector<TensorView<float, 3>> masses_;            // [n_sequences] of a layer, in mass_

@@ -131,7 +131,12 @@ absl::Status Decoder::Attend(const StepBatch& batch, int layer, const Block& blo
   run.captures = part.heads.cut ? OwnCaptures(captures, part.heads) : captures;
   const bool told = mass_wanted_ != nullptr && shape.has_keys();
   if (told) run.attended = MassOf(shape.kv_heads());
+  if (!batch.missed.empty()) {
+    GrowTo(missed_, n_rows_ * shape.n_heads);
+    run.missed = {missed_.data(), {n_rows_, shape.n_heads}};
+  }
   NG_RETURN_IF_ERROR(attention_.Run(run));
+  if (!batch.missed.empty()) AddMissed(batch, layer, run.missed);
   if (part.heads.cut) NG_RETURN_IF_ERROR(ShareCaptures(captures, part));
   if (told) NG_RETURN_IF_ERROR(TellMass(cache_layer));
   return shape.gate ? Gate(shape, attended) : absl::OkStatus();

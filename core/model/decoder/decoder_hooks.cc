@@ -1,5 +1,5 @@
-// Decoder: what there is to see in a step of which this process has some layers. Every process
-// shows the same points and attention rows to its observers as one that has all layers.
+// Decoder: what there is to see in a step. Of a step of which this process has some layers every
+// process shows the same points and attention rows to its observers as one that has all layers.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -33,6 +33,21 @@ int64_t FloatsOf(std::span<const ProbabilityRow> rows) {
 }
 
 }  // namespace
+
+void Decoder::AddMissed(const StepBatch& batch, int layer, const TensorView<float, 2>& missed) {
+  for (int64_t row = 0; row < missed.extent[0]; ++row) {
+    MissedRow& sum = batch.missed[static_cast<size_t>(row)];
+    for (int head = 0; head < missed.extent[1]; ++head) {
+      const float share = missed.Row(row)[head];
+      sum.sum += double{share};
+      ++sum.n;
+      if (!(share > sum.most)) continue;
+      sum.most = share;
+      sum.layer = layer;
+      sum.head = head;
+    }
+  }
+}
 
 void Decoder::KeepCapturesOf(const StepBatch& step, StepBatch* piece) {
   seen_rows_.resize(step.captures.size());

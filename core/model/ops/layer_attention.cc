@@ -104,6 +104,10 @@ int64_t LayerAttention::plan_bytes() const {
   return bytes;
 }
 
+bool LayerAttention::tells_missed() const {
+  return std::ranges::count(backend_->features(), kFeatureMissed) > 0;
+}
+
 absl::Status LayerAttention::Run(const AttentionRun& run) {
   return backend_->Run(*plan_of_layer_[static_cast<size_t>(run.layer)], run);
 }

@@ -39,6 +39,8 @@ class LayerAttention {
   // Of the step that was planned last: what Run needs in any layer, and what the plans hold.
   int64_t scratch_floats() const { return scratch_floats_; }
   int64_t plan_bytes() const;
+  // Whether the backend fills AttentionRun::missed.
+  bool tells_missed() const;
   // Computes run.layer. [step]
   absl::Status Run(const AttentionRun& run);
 

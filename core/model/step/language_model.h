@@ -61,6 +61,9 @@ class LanguageModel {
     return {};
   }
 
+  // Whether the attention backend tells what it did not read (StepBatch::missed).
+  virtual bool tells_missed() const { return false; }
+
   // Appends the step's tokens and computes the logits asked for. On an error (an interruption
   // too) every length is as it was. REQUIRES: token ids are inside the vocabulary.
   virtual absl::Status Forward(const StepBatch& batch) = 0;

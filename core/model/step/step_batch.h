@@ -54,12 +54,23 @@ class StepObserver {
   }
 };
 
+// What one row of a step missed: the sum over layers and heads of MissedAttention's shares.
+struct MissedRow {
+  double sum = 0.0;
+  int64_t n = 0;  // shares that were added
+  float most = 0.0F;
+  int layer = -1;
+  int head = -1;
+};
+
 struct StepBatch {
   std::span<const StepSequence> sequences;  // distinct, each with at least one token
   // Probability rows to keep, per layer, each list sorted as ProbabilityRow asks; empty: none.
   std::span<const std::vector<ProbabilityRow>> captures;  // [n_layers] or empty
   StepObserver* observer = nullptr;                       // may be null
   const std::atomic<bool>* stop = nullptr;                // checked between layers; may be null
+  // To be added to; empty: nobody asks. Only where the model tells it (LanguageModel::tells_missed)
+  std::span<MissedRow> missed = {};  // [n_rows] or empty
 };
 
 }  // namespace ng

@@ -42,7 +42,7 @@ template <typename Visit, Is<StepRecord> Record>
 void Fields(Visit& visit, Record& record) {
   visit.All(record.step, record.token_id, record.logprob, record.entropy, record.top_k,
             record.stages, record.attn_rows, record.drafted, record.logits_hash, record.held_bytes,
-            record.top_logprobs);
+            record.top_logprobs, record.missed);
 }
 
 template <typename Visit, Is<Completion> Record>

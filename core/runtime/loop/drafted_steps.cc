@@ -54,6 +54,7 @@ absl::Status GenerateLoop::TakeDrafted(ActiveRequest& active, const FedTokens& f
   int64_t n_kept = 0;
   for (bool kept = true; kept && !active.finished() && !active.failed();) {
     const int32_t proposed = n_tokens < n_drafted ? draft[static_cast<size_t>(n_tokens)] : kNoDraft;
+    active.kept.missed = recorder_.MissedOf(fed, n_tokens);
     NG_RETURN_IF_ERROR(TakeToken(active, rows.Row(n_tokens), proposed));
     ++n_tokens;
     kept = active.ids().back() == proposed;

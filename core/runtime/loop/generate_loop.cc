@@ -20,7 +20,7 @@ GenerateLoop::GenerateLoop(const GenerateParts& parts, const GenerateSettings& s
       checkpoints_(parts.checkpoints),
       settings_(settings),
       options_(options),
-      recorder_(model_.shape(), options),
+      recorder_(model_, options),
       pace_(settings.most_beside_s) {
   if (speculation_ != nullptr) {
     const std::string_view off = WhyNoDrafts();
@@ -212,6 +212,7 @@ absl::Status GenerateLoop::Step() {
   StepBatch batch;
   batch.sequences = step_sequences_;
   batch.captures = recorder_.captures();
+  batch.missed = recorder_.missed();
   batch.stop = settings_.stop;
   if (!observers_.empty()) batch.observer = &observers_;
   const GenerateClock::time_point fed = GenerateClock::now();

@@ -67,6 +67,7 @@ absl::StatusOr<bool> GenerateLoop::ReadRows(ActiveRequest& active, const FedToke
   if (active.may_draft) {
     NG_RETURN_IF_ERROR(TakeDrafted(active, fed, rows));
   } else if (!active.last_row_pass && !active.finished()) {
+    active.kept.missed = recorder_.MissedOf(fed, fed.end - fed.begin - 1);
     NG_RETURN_IF_ERROR(TakeToken(active, rows.Row(rows.extent[0] - 1), kNoDraft));
   }
   const int64_t capacity = model_.Capacity(active.sequence);
@@ -169,6 +170,7 @@ absl::Status GenerateLoop::TellStep(ActiveRequest& active, std::span<const float
   }
   if (options_.logits_hash) record.logits_hash = HashOf(std::as_bytes(logits));
   record.attn_rows = std::move(active.kept.last_rows);
+  record.missed = active.kept.missed;
   return options_.on_step(active.index(), record);
 }
 

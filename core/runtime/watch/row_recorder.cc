@@ -7,11 +7,13 @@
 
 namespace ng {
 
-RowRecorder::RowRecorder(const ModelShape& shape, const GenerateOptions& options)
+RowRecorder::RowRecorder(const LanguageModel& model, const GenerateOptions& options)
     : options_(options),
-      max_positions_(shape.max_positions),
+      max_positions_(model.shape().max_positions),
       all_logits_(NeedLogits(options.capture_points) || NeedLogits(options.look_at)),
+      asks_missed_(options.on_step && model.tells_missed()),
       heads_(options.trace_heads) {
+  const ModelShape& shape = model.shape();
   if (heads_.empty()) {
     heads_.resize(static_cast<size_t>(shape.n_heads));
     std::iota(heads_.begin(), heads_.end(), 0);
@@ -29,6 +31,8 @@ bool RowRecorder::WantsNewest(const Completion& completion, const KeptRows& kept
 void RowRecorder::BeginStep() {
   runs_.clear();
   held_.clear();
+  missed_.clear();
+  first_missed_.clear();
   for (std::vector<ProbabilityRow>& rows : captures_) rows.clear();
 }
 
@@ -40,6 +44,10 @@ int64_t RowRecorder::FirstQuery(const FedTokens& fed, const KeptRows& kept) cons
 
 int64_t RowRecorder::Want(const FedTokens& fed, const Completion& completion,
                           const KeptRows& kept) {
+  if (asks_missed_) {
+    first_missed_.push_back(std::ssize(missed_));
+    missed_.resize(missed_.size() + static_cast<size_t>(fed.end - fed.begin));
+  }
   const int64_t first_pos = FirstQuery(fed, kept);
   if (first_pos < fed.end) runs_.push_back({fed.entry, first_pos, held_.size()});
   for (int64_t pos = first_pos; pos < fed.end; ++pos) {
@@ -59,6 +67,15 @@ int64_t RowRecorder::Want(const FedTokens& fed, const Completion& completion,
 std::span<const std::vector<ProbabilityRow>> RowRecorder::captures() const {
   if (runs_.empty()) return {};
   return captures_;
+}
+
+std::optional<MissedAttention> RowRecorder::MissedOf(const FedTokens& fed, int64_t row) const {
+  if (!asks_missed_) return std::nullopt;
+  const int64_t at = first_missed_[static_cast<size_t>(fed.entry)] + row;
+  const MissedRow& of = missed_[static_cast<size_t>(at)];
+  const double n = of.n == 0 ? 1.0 : static_cast<double>(of.n);
+  return MissedAttention{
+      .mean = of.sum / n, .most = double{of.most}, .layer = of.layer, .head = of.head};
 }
 
 void RowRecorder::Keep(const FedTokens& fed, const TensorView<const float, 2>& logits,

@@ -5,9 +5,12 @@
 #define NG_CORE_RUNTIME_WATCH_ROW_RECORDER_H_
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
+#include "core/model/step/language_model.h"
+#include "core/model/step/step_batch.h"
 #include "ng/attention_backend.h"
 #include "ng/request.h"
 #include "ng/tensor_view.h"
@@ -33,13 +36,15 @@ struct KeptRows {
   int64_t n_logits = 0;                 // prompt rows in captured.logits
   int64_t n_queries = 0;                // queries in captured.attn_full
   std::vector<AttentionRow> last_rows;  // of the newest id, as far as the run traces them
-  bool scoring = false;                 // tokens of its prompt are still to be scored
+  // Of the query whose token is about to be chosen, where it is asked for.
+  std::optional<MissedAttention> missed = {};
+  bool scoring = false;  // tokens of its prompt are still to be scored
 };
 
 class RowRecorder {
  public:
   // The options are borrowed.
-  RowRecorder(const ModelShape& shape, const GenerateOptions& options);
+  RowRecorder(const LanguageModel& model, const GenerateOptions& options);
 
   // Every row of the prompt is kept, not only what chooses a token.
   bool keeps_prompt() const {
@@ -55,6 +60,10 @@ class RowRecorder {
   int64_t Want(const FedTokens& fed, const Completion& completion, const KeptRows& kept);
   // The rows to capture in this step, per layer; empty when none is wanted.
   std::span<const std::vector<ProbabilityRow>> captures() const;
+  // What the rows of a step missed, for StepBatch::missed; empty where it is not asked for.
+  std::span<MissedRow> missed() { return missed_; }
+  // The same of one of these ids, the first being 0.
+  std::optional<MissedAttention> MissedOf(const FedTokens& fed, int64_t row) const;
   // Copies what was wanted of these ids. logits: [n, vocab_size], row 0 is the first that Want
   // said.
   void Keep(const FedTokens& fed, const TensorView<const float, 2>& logits, Completion* completion,
@@ -84,9 +93,12 @@ class RowRecorder {
   const GenerateOptions& options_;
   const int64_t max_positions_;
   const bool all_logits_;  // points behind the layers are kept or looked at
+  const bool asks_missed_;
   std::vector<int> heads_;
   std::vector<Run> runs_;
   std::vector<AttentionRow> held_;
+  std::vector<MissedRow> missed_;                      // [n_rows] where it is asked for
+  std::vector<int64_t> first_missed_;                  // the first of them of each entry
   std::vector<std::vector<ProbabilityRow>> captures_;  // [n_layers]
 };
 

@@ -9,7 +9,8 @@ constexpr ng::OptionSpec kOptions[] = {
                   "pages of 16 tokens that each token reads of a kv head: the first that it sees, "
                   "its own and the best"),
     ng::BoolOption("measure", false,
-                   "say how much attention the other pages would have had; reads them for it"),
+                   "say how much attention the other pages would have had, at the end and for "
+                   "each token (--steps); reads them for it"),
 };
 
 }  // namespace

@@ -4,8 +4,10 @@
 #include <array>
 #include <atomic>
 #include <bit>
+#include <cmath>
 #include <cstddef>
 #include <cstdio>
+#include <limits>
 #include <string>
 
 #include "ng/tiles16.h"
@@ -16,9 +18,15 @@ namespace ng {
 namespace {
 
 constexpr std::array kLayouts = {kLayoutTiles16Bounds};
-constexpr std::array kFeatures = {
-    kFeatureWindow,           kFeatureSoftCap,       kFeatureSinks,    kFeatureAlibi,
-    kFeatureQueryTemperature, kFeatureChunkedWindow, kFeatureVHeadDim, kFeatureVInK};
+constexpr std::array kFeatures = {kFeatureWindow,
+                                  kFeatureSoftCap,
+                                  kFeatureSinks,
+                                  kFeatureAlibi,
+                                  kFeatureQueryTemperature,
+                                  kFeatureChunkedWindow,
+                                  kFeatureVHeadDim,
+                                  kFeatureVInK,
+                                  kFeatureMissed};  // the last where it measures
 // Where there are few queries, threads share the pages that one has to score.
 constexpr int64_t kItemsPerThread = 4;
 
@@ -126,7 +134,14 @@ SparseAttention::SparseAttention(const PluginContext& context)
 
 std::span<const std::string_view> SparseAttention::layouts() const { return kLayouts; }
 
-std::span<const std::string_view> SparseAttention::features() const { return kFeatures; }
+std::span<const std::string_view> SparseAttention::features() const {
+  return std::span(kFeatures).first(kFeatures.size() - (measure_ ? 0 : 1));
+}
+
+// No cache has as many tokens as an int64 counts.
+int64_t SparseAttention::most_keys() const {
+  return std::min(most_tiles_, std::numeric_limits<int64_t>::max() / kTileTokens) * kTileTokens;
+}
 
 absl::Status SparseAttention::Supports(const AttentionSpec& spec, const CacheFormat& format) const {
   // The cap would come between the bounds and what ALiBi takes off.
@@ -174,6 +189,11 @@ absl::Status SparseAttention::Plan(std::span<const SequenceRows> rows, Attention
 absl::Status SparseAttention::Run(const AttentionPlan& own_plan, const AttentionRun& run) {
   const auto& plan = static_cast<const SparsePlan&>(own_plan);
   NG_RETURN_IF_ERROR(CheckViews(run));
+  if (run.missed.data != nullptr) {
+    for (int64_t row = 0; row < run.missed.extent[0]; ++row) {
+      std::fill_n(run.missed.Row(row), run.missed.extent[1], 0.0F);
+    }
+  }
   if (!plan.choices.empty()) {
     const Choosing choosing(chooser_, most_tiles_, plan, run);
     const auto n_choices = static_cast<int64_t>(plan.choices.size());
@@ -231,6 +251,10 @@ void SparseAttention::Measure(const AttentionPlan& own_plan, const AttentionRun&
       }
       for (int64_t t = 0; t < kTileTokens; ++t) missed += probabilities[tile * kTileTokens + t];
     }
+    if (run.missed.data != nullptr) {
+      run.missed.Row(rows.row_begin + choice.query_begin)[row.head] = static_cast<float>(missed);
+    }
+    if (std::isnan(missed)) continue;  // the run ends with that, and nothing is said of it
     const auto whole = static_cast<int64_t>(missed * Missed::kWhole);
     ++missed_.rows;
     missed_.sum += whole;

@@ -30,6 +30,7 @@ class SparseAttention final : public FlashAttention {
 
   std::span<const std::string_view> layouts() const override;
   std::span<const std::string_view> features() const override;
+  int64_t most_keys() const override;
   absl::Status Supports(const AttentionSpec& spec, const CacheFormat& format) const override;
   absl::StatusOr<std::unique_ptr<AttentionPlan>> NewPlan(const AttentionSpec& spec) override;
   absl::Status Plan(std::span<const SequenceRows> rows, AttentionPlan& plan) override;

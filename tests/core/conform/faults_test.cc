@@ -105,6 +105,9 @@ constexpr Seeded kAttentionFaults[] = {
     {"attended_forgets_a_key", "attended"},
     {"attended_changes_output", "attended"},
     {"attended_differs_in_chunks", "attended"},
+    {"missed_is_no_share", "missed"},
+    {"missed_changes_output", "missed"},
+    {"missed_differs_in_chunks", "missed"},
 };
 
 constexpr Seeded kArithmeticFaults[] = {

@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <functional>
@@ -123,9 +124,12 @@ class GuardedAttentionTest : public ::testing::Test {
     run.out.stride[0] = 2 * kHeads * kDim;  // rows apart, as a caller may have them
     run.scratch = scratch_;
     run.captures = captures;
+    if (asks_missed_) run.missed = {missed_.data(), {kRows, kHeads}};
     return backend->Run(*plan, run);
   }
 
+  bool asks_missed_ = false;
+  std::vector<float> missed_ = std::vector<float>(kRows * kHeads);
   PluginDescriptor descriptor_{};
   AttentionSpec spec_{.layer = 3,
                       .n_heads = kHeads,
@@ -315,6 +319,23 @@ TEST_F(CheckedAttentionTest, FindsWhatIsLeftUnwritten) {
               "layer 7: Run left out[2, 1, 3] unwritten (or computed it from such a float)");
   // A NaN of the computation's own is not one of these.
   EXPECT_TRUE(RunThen([](const AttentionRun& run) { run.out.data[0] = std::nanf(""); }).ok());
+}
+
+TEST_F(CheckedAttentionTest, FindsSharesOfWhatWasMissedThatAreNone) {
+  asks_missed_ = true;
+  const auto filled_with = [&](float value) {
+    return RunThen([value](const AttentionRun& run) {
+      std::fill_n(run.missed.data, kRows * kHeads, 0.5F);
+      run.missed.Row(1)[1] = value;
+    });
+  };
+  EXPECT_TRUE(filled_with(0.0F).ok());
+  EXPECT_TRUE(filled_with(1.0F).ok());
+  EXPECT_TRUE(filled_with(std::nanf("")).ok());  // of the computation's own
+  ExpectFault(filled_with(1.5F), "layer 7: Run made element 3 of `missed` 1.5, must be in [0, 1]");
+  ExpectFault(filled_with(-0.25F), "Run made element 3 of `missed` -0.25, must be in [0, 1]");
+  ExpectFault(RunThen([](const AttentionRun& run) { run.missed.data[0] = 0.0F; }),
+              "layer 7: Run left element 1 of `missed` unwritten");
 }
 
 TEST_F(CheckedAttentionTest, FindsACapturedRowThatIsNotFilled) {

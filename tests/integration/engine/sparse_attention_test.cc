@@ -14,6 +14,7 @@
 #include "ng/engine.h"
 #include "tests/integration/engine/last_logits.h"
 #include "tests/integration/run_support.h"
+#include "tests/support/temp_dir.h"
 
 namespace ng {
 namespace {
@@ -183,3 +184,47 @@ TEST(SparseRun, SaysWhatItMissedAndChangesNothingByMeasuring) {
 
 }  // namespace
 }  // namespace ng
+// The lines of --steps of a run. `pages`: of sparse; 0: flash.
+std::vector<test::Json> StepsOf(int pages, const Arguments& more) {
+  const test::TempDir temp;
+  const std::string file = temp.File("steps");
+  const test::Result ran =
+      NgRun(SparseTurn(Arguments{"--sampler.chain=greedy",
+                                 pages == 0 ? "--attention.name=flash"
+                                            : absl::StrCat("--attention.sparse.pages=", pages),
+                                 "--steps", file} +
+                       more));
+  EXPECT_EQ(ran.exit_code, 0) << ran.err;
+  return test::JsonLines(test::ReadFile(file));
+}
+
+TEST(SparseRun, SaysOfEachStepWhatItMissed) {
+  const Arguments measure = {"--attention.sparse.measure=true"};
+  std::vector<test::Json> plain = StepsOf(3, {});
+  const std::vector<test::Json> measured = StepsOf(3, measure);
+  const std::vector<test::Json> drafted = StepsOf(3, measure + Arguments{"--drafter.name=ngram"});
+  ASSERT_EQ(measured.size(), 90U);
+  ASSERT_EQ(plain.size(), 90U);
+  ASSERT_EQ(drafted.size(), 90U);
+  int n_missed = 0;
+  for (size_t i = 0; i < measured.size(); ++i) {
+    ASSERT_TRUE(measured[i].contains("missed"));
+    EXPECT_FALSE(plain[i].contains("missed"));
+    const test::Json& missed = measured[i]["missed"];
+    plain[i]["missed"] = missed;
+    EXPECT_EQ(plain[i], measured[i]);  // nothing else is another
+    EXPECT_EQ(drafted[i]["missed"], missed);
+    EXPECT_LE(missed["mean"], missed["most"]);
+    EXPECT_LT(missed["most"], 1.0);
+    // The prompt has some tokens; three pages are 48.
+    const bool some = missed["most"] > 0.0;
+    n_missed += some ? 1 : 0;
+    EXPECT_EQ(missed.contains("layer"), some);
+    EXPECT_EQ(missed.contains("head"), some);
+  }
+  EXPECT_GT(n_missed, 30);
+  EXPECT_LT(n_missed, 90);
+  for (const test::Json& step : StepsOf(64, measure)) EXPECT_EQ(step["missed"]["most"], 0.0);
+  for (const test::Json& step : StepsOf(0, {})) EXPECT_FALSE(step.contains("missed"));
+}
+

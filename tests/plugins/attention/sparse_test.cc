@@ -205,6 +205,37 @@ TEST_P(SparseTest, ReadsThePagesOfAPlainChoice) {
   ExpectPlainChoice(c, 4);
 }
 
+// What flash gives to the tokens that it did not read.
+TEST_P(SparseTest, TellsWhatItMissed) {
+  std::vector<AttentionCase> cases(3, CaseOf(Codec::kBf16, {330, 70}));
+  cases[1].window = 150;
+  cases[2].sinks = {0.0F, 1.0F, -1.0F, 0.5F, 0.2F, 0.1F};
+  for (const AttentionCase& c : cases) {
+    std::vector<CaptureRequest> captures;
+    for (const int64_t pos : {30, 80, 200, 329}) {
+      for (int head = 0; head < c.n_heads; ++head) captures.push_back({0, pos, head});
+    }
+    const AttentionResult flash = Run(c, CreateFlashAttention, 1, WholeSteps(c), captures);
+    const Workbench bench(c, SparseOf(4, true), ScatteredStore::Create, GetParam(), 2);
+    ASSERT_NE(bench.rig, nullptr);
+    EXPECT_EQ(std::ranges::count(bench.rig->backend().features(), kFeatureMissed), 1);
+    const auto sparse =
+        bench.rig->Run(MakeData(c), WholeSteps(c), {.captures = captures, .missed = true});
+    ASSERT_TRUE(sparse.ok()) << sparse.status();
+    for (size_t i = 0; i < captures.size(); ++i) {
+      double missed = 0.0;
+      for (size_t token = 0; token < flash.captured[i].size(); ++token) {
+        if (sparse->captured[i][token] == 0.0F) missed += double{flash.captured[i][token]};
+      }
+      const auto at = static_cast<size_t>(captures[i].pos * c.n_heads + captures[i].head);
+      EXPECT_NEAR(sparse->missed[0][at], missed, 1e-5) << c.Describe() << ", " << captures[i].pos;
+      EXPECT_EQ(missed > 0.0, captures[i].pos > 64) << captures[i].pos;
+    }
+    EXPECT_TRUE(std::ranges::all_of(std::span(sparse->missed[1]).first(64U * 6U),
+                                    [](float share) { return share == 0.0F; }));
+  }
+}
+
 // A page of keys like another one's is as good: the earlier one is read.
 TEST_P(SparseTest, TakesTheEarlierOfEqualPages) {
   const AttentionCase c{.n_heads = 1, .n_kv_heads = 1, .head_dim = 3, .lengths = {180}};
@@ -239,8 +270,9 @@ TEST_P(SparseTest, HasOneSetOfBitsForAllStepsThreadsAndStores) {
 }
 
 TEST_P(SparseTest, DoesWhatABackendWithARuleMust) {
-  conform::AttentionSubject subject{
-      .settings = {.isa = GetParam(), .quick = true}, .make = SparseOf(3), .rule = std::nullopt};
+  conform::AttentionSubject subject{.settings = {.isa = GetParam(), .quick = true},
+                                    .make = SparseOf(3, true),
+                                    .rule = std::nullopt};
   subject.other_stores.emplace_back("contiguous", CreateContiguousStore);
   EXPECT_THAT(conform::CheckAttention(subject), IsEmpty());
 }
@@ -267,6 +299,7 @@ TEST(SparseBackend, RefusesWhatItCannotDo) {
   EXPECT_EQ(no_bounds.message(),
             "attention 'sparse' cannot do cache layout 'tiles16'; it does tiles16_bounds");
   EXPECT_EQ(std::ranges::count(backend->features(), kFeatureSlots), 0);
+  EXPECT_EQ(std::ranges::count(backend->features(), kFeatureMissed), 0);  // it does not measure
   const std::vector<float> slopes(8, 0.5F);
   spec.alibi_slopes = slopes;
   spec.soft_cap = 20.0F;

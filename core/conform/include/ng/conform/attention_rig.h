@@ -104,6 +104,7 @@ struct CaptureRequest {
 struct RunRequests {
   std::vector<CaptureRequest> captures = {};
   bool attended = false;
+  bool missed = false;
   bool abandon = false;  // before each step, one with other rows that is not committed
   std::function<int64_t()> count_allocations = {};
 };
@@ -113,6 +114,8 @@ struct AttentionResult {
   std::vector<std::vector<float>> captured;  // [n_requests][pos + 1]
   // What tokens got, added row by row, where it was asked for. [n_sequences][n_kv_heads, length]
   std::vector<std::vector<float>> attended;
+  // What queries missed, where it was asked for. [n_sequences][length, n_heads]
+  std::vector<std::vector<float>> missed;
   std::vector<int64_t> allocations;  // [n_steps] of Plan and Run, where they are counted
 };
 

@@ -210,6 +210,12 @@ Asked::Asked(OpenEngine& engine, const py::list& given, const py::dict& from) : 
     options.trace_layers.assign(all.begin(), all.end());
   }
   if (!traces) options.trace_layers.clear();
+  if (from["dropped_at"].cast<bool>()) {
+    options.on_left = [this](int index, const HeldPositions& held) {
+      survivals_[index].Add(held);
+      return absl::OkStatus();
+    };
+  }
   options.capture_points = PointsOf(engine.engine(), from["points"]);
   keeps_steps_ = from["steps"].cast<bool>();
   keeps_logits_ = from["step_logits"].cast<bool>();
@@ -317,7 +323,15 @@ py::dict Asked::Dict(const ChosenToken& step) const {
 py::list Asked::Results(const std::vector<Completion>& done) const {
   py::list results;
   for (size_t i = 0; i < done.size(); ++i) {
-    results.append(CompletionDict(engine_.engine(), requests[i], done[i]));
+    py::dict dict = CompletionDict(engine_.engine(), requests[i], done[i]);
+    dict["dropped_at"] = py::none();
+    if (const auto left = survivals_.find(static_cast<int>(i)); left != survivals_.end()) {
+      const int64_t n_tokens = std::ssize(done[i].ids);
+      Ids all = CopyOf(left->second.LeftAt(n_tokens));
+      dict["dropped_at"] =
+          all.reshape({left->second.n_layers(), left->second.n_kv_heads(), n_tokens});
+    }
+    results.append(std::move(dict));
   }
   return results;
 }

@@ -13,6 +13,7 @@
 
 #include "apps/common/token_text.h"
 #include "apps/python/open_engine.h"
+#include "apps/view/survival.h"
 #include "ng/generation.h"
 #include "ng/request.h"
 
@@ -66,6 +67,7 @@ class Asked {
   std::map<int, std::map<int64_t, std::vector<float>>> logits_;
   std::map<int, SequenceId> sequences_;  // those of requests, as Python calls them
   std::map<int, AnswerStream> texts_;
+  std::map<int, view::Survival> survivals_;     // of requests of which tokens have left
   std::map<int, std::vector<int32_t>> chosen_;  // of requests with a sequence
 };
 

@@ -63,6 +63,7 @@ absl::StatusOr<std::string> Evaluate(Engine& reference, Engine* candidate, const
 struct Shown {
   view::Page page;
   view::AttentionMaps maps;
+  view::Survival survival = {};
 };
 
 void CheckPageBytes(const Engine& engine, const GenerateRequest& request, size_t n_layers,
@@ -84,6 +85,10 @@ GenerateOptions WhatIsShown(const Engine& engine, const GenerateRequest& request
     return absl::OkStatus();
   };
   options.on_attn_rows = [&shown](int /*index*/, const QueryRows& query) { shown.maps.Add(query); };
+  options.on_left = [&shown](int /*index*/, const HeldPositions& held) {
+    shown.survival.Add(held);
+    return absl::OkStatus();
+  };
   options.capture_points_from = std::ssize(request.prompt_ids) - 1;
   for (const PointShape& point : engine.points()) {
     if (point.at.point == Point::kOut) options.capture_points.push_back(point.at);
@@ -104,6 +109,7 @@ absl::StatusOr<std::string> PageOf(Engine& engine, const GenerateRequest& reques
   page.ids = done.ids;
   page.prompt_len = done.prompt_len;
   page.attention = &shown.maps;
+  page.survival = &shown.survival;
   NG_ASSIGN_OR_RETURN(page.cache, view::CacheFacts(engine, done.timings));
   const std::span<const int32_t> chosen =
       std::span(done.ids).subspan(static_cast<size_t>(done.prompt_len));

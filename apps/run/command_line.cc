@@ -47,8 +47,9 @@ OptionGroup OutputGroup() {
        "a JSONL file with lines for each time that tokens leave the cache: which ones are held")  //
       ("save", TextValue("FILE"), "a safetensors file for the tensors of --save-tensors")         //
       ("save-tensors", TextValue("NAME,..."),
-       "which tensors: a list from logits,decode_logits,attn_row,attn_full, and of points "
-       "(layer3.q, layer*.out); default: the first two, and attn_row with --trace-layer")        //
+       "which tensors: a list from logits,decode_logits,attn_row,attn_full,dropped_at, and of "
+       "points (layer3.q, layer*.out); default: the first two, attn_row with --trace-layer, and "
+       "dropped_at where tokens have left the cache")                                            //
       ("record", TextValue("FILE"), "a file for a record of the run, for --replay")              //
       ("save-cache", TextValue("FILE"), "a file for the cache of the prompt, for --load-cache")  //
       ("view", TextValue("FILE"),
@@ -116,6 +117,7 @@ absl::Status ReadQuestions(const po::variables_map& values, CommandLine* line) {
 
 absl::Status ReadSavedTensors(const po::variables_map& values, CommandLine* line) {
   if (values.count("save-tensors") == 0) {
+    line->save_dropped_at = !line->save.empty();
     if (!line->trace.empty()) return absl::OkStatus();
     line->save_logits = line->save_decode_logits = !line->save.empty();
     line->save_attn_row = !line->save.empty() && !line->trace_layers.empty();
@@ -132,6 +134,8 @@ absl::Status ReadSavedTensors(const po::variables_map& values, CommandLine* line
       line->save_attn_row = true;
     } else if (name == "attn_full") {
       line->save_attn_full = true;
+    } else if (name == "dropped_at") {
+      line->save_dropped_at = line->dropped_at_named = true;
     } else {
       line->save_points.emplace_back(name);  // which the model has is known when it is there
     }

@@ -38,6 +38,8 @@ struct CommandLine : PromptOptions {
   bool save_decode_logits = false;
   bool save_attn_row = false;
   bool save_attn_full = false;
+  bool save_dropped_at = false;          // where tokens have left
+  bool dropped_at_named = false;         // and where none has
   std::vector<std::string> save_points;  // names of points, or patterns of them
   std::vector<int> trace_layers;         // rising
   std::vector<int> trace_heads;          // rising

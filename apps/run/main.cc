@@ -204,12 +204,18 @@ absl::Status Generate(Engine& engine, const CommandLine& line, const Job& job,
   if (writes && !line.kept.empty()) {
     NG_ASSIGN_OR_RETURN(AtomicFileWriter file, AtomicFileWriter::Create(line.kept, stop));
     kept.emplace(std::move(file));
-    options.on_left = [&](int index, const HeldPositions& held) {
-      return kept->OnLeft(index, held);
-    };
   }
   TensorSaver saver(line, engine, options.capture_points);
   Viewer* const viewer = watch.viewer;
+  // Nobody may look into the steps of other groups, which have no cache of which tokens leave.
+  const bool saves = line.save_dropped_at && (line.dropped_at_named || engine.groups() == 1);
+  if (kept || saves || viewer != nullptr) {
+    options.on_left = [&](int index, const HeldPositions& held) {
+      if (writes) saver.OnLeft(index, held);
+      if (viewer != nullptr) viewer->OnLeft(held);
+      return kept ? kept->OnLeft(index, held) : absl::OkStatus();
+    };
+  }
   if (viewer != nullptr) viewer->AddTo(&options);
   options.on_step = [&](int index, const StepRecord& record) -> absl::Status {
     bar.Clear();

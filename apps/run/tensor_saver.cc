@@ -40,8 +40,9 @@ absl::StatusOr<std::vector<PointAt>> ReadPoints(const Engine& engine, CommandLin
   for (const std::string& pattern : line->save_points) {
     absl::StatusOr<std::vector<PointShape>> points = ChoosePoints(all, pattern);
     if (!points.ok()) {
-      return Annotate(points.status(),
-                      "--save-tensors (logits, decode_logits, attn_row, attn_full, points): ");
+      return Annotate(
+          points.status(),
+          "--save-tensors (logits, decode_logits, attn_row, attn_full, dropped_at, points): ");
     }
     for (const PointShape& point : *points) {
       const auto found = std::ranges::find(all, point.at, &PointShape::at);
@@ -72,6 +73,10 @@ void TensorSaver::OnStep(int index, const StepRecord& record) {
   }
 }
 
+void TensorSaver::OnLeft(int index, const HeldPositions& held) {
+  if (line_.save_dropped_at) survivals_[index].Add(held);
+}
+
 absl::Status TensorSaver::OnDone(int index, const Completion& completion) {
   const int64_t vocab_size = engine_.model_shape().vocab_size;
   const auto add = [&](const char* name, const std::vector<float>& rows) {
@@ -81,6 +86,7 @@ absl::Status TensorSaver::OnDone(int index, const Completion& completion) {
   if (line_.save_logits) add("logits", completion.captured.logits);
   if (line_.save_decode_logits) add("decode_logits", completion.captured.decode_logits);
   if (line_.save_attn_full) AddAttnFull(index, completion);
+  if (line_.save_dropped_at) AddDroppedAt(index, completion);
   for (const CapturedPoint& captured : completion.captured.points) {
     if (std::ranges::count(points_, captured.at) != 0) AddPoint(index, captured);
   }
@@ -144,6 +150,28 @@ void TensorSaver::AddAttnFull(int index, const Completion& completion) {
     }
     tensors_.push_back(std::move(tensor));
   }
+}
+
+// Where none has left the tensor is there only if it was asked for by its name.
+void TensorSaver::AddDroppedAt(int index, const Completion& completion) {
+  const int64_t n_tokens = std::ssize(completion.ids);
+  NamedTensor tensor;
+  tensor.name = absl::StrCat("dropped_at.", index);
+  const auto found = survivals_.find(index);
+  if (found != survivals_.end()) {
+    const std::vector<int32_t> left_at = found->second.LeftAt(n_tokens);
+    tensor.shape = {found->second.n_layers(), found->second.n_kv_heads(), n_tokens};
+    tensor.data.assign(left_at.begin(), left_at.end());
+    survivals_.erase(found);
+  } else if (line_.dropped_at_named) {
+    tensor.shape = {std::ssize(engine_.attention_layers()), engine_.model_shape().n_kv_heads,
+                    n_tokens};
+    tensor.data.assign(static_cast<size_t>(tensor.shape[0] * tensor.shape[1] * n_tokens),
+                       static_cast<float>(view::kNotLeft));
+  } else {
+    return;
+  }
+  tensors_.push_back(std::move(tensor));
 }
 
 }  // namespace ng::run

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "apps/run/command_line.h"
+#include "apps/view/survival.h"
 #include "ng/engine.h"
 #include "ng/safetensors.h"
 #include "ng/status.h"
@@ -26,12 +27,14 @@ class TensorSaver {
       : line_(line), engine_(engine), points_(std::move(points)) {}
 
   void OnStep(int index, const StepRecord& record);
+  void OnLeft(int index, const HeldPositions& held);
   absl::Status OnDone(int index, const Completion& completion);
   // `stop` ends a wait for the reader of a pipe.
   absl::Status Write(const std::atomic<bool>* stop);
 
  private:
   void AddAttnFull(int index, const Completion& completion);
+  void AddDroppedAt(int index, const Completion& completion);
   void AddPoint(int index, const CapturedPoint& captured);
   // The ids and the texts of all tokens, for the metadata.
   absl::Status AddTokens(int index, const Completion& completion);
@@ -39,6 +42,7 @@ class TensorSaver {
   const CommandLine& line_;
   const Engine& engine_;
   std::vector<PointAt> points_;
+  std::map<int, view::Survival> survivals_;  // of each request of which tokens have left
   std::vector<NamedTensor> tensors_;
   std::map<std::string, std::string> metadata_;
 };

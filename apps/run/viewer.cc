@@ -226,6 +226,7 @@ absl::Status Viewer::FillPage(const std::atomic<bool>* stop) {
   page_.attention = &maps_;
   page_.left_out = viewed_.left_out;
   page_.why = viewed_.why;
+  page_.survival = &survival_;
   NG_ASSIGN_OR_RETURN(page_.cache, view::CacheFacts(engine_, timings_));
   // Where the run was stopped, or a step failed, what there is has to do.
   if (page_.steps.size() == chosen().size() && !outs_.empty()) {
@@ -286,7 +287,9 @@ absl::Status Viewer::RunAgainst() {
 absl::Status Viewer::WriteMetadata(const std::atomic<bool>* stop) const {
   if (line_.trace.empty()) return absl::OkStatus();
   view::Json json = view::Manifest(page_);
-  for (const char* elsewhere : {"steps", "lens", "attention", "against"}) json.erase(elsewhere);
+  for (const char* elsewhere : {"steps", "lens", "attention", "survival", "against"}) {
+    json.erase(elsewhere);
+  }
   NG_ASSIGN_OR_RETURN(AtomicFileWriter file,
                       AtomicFileWriter::Create(TraceFiles(line_.trace).metadata, stop));
   NG_RETURN_IF_ERROR(

@@ -13,6 +13,7 @@
 #include "apps/run/command_line.h"
 #include "apps/view/attention_maps.h"
 #include "apps/view/page.h"
+#include "apps/view/survival.h"
 #include "ng/engine.h"
 #include "ng/status.h"
 
@@ -43,6 +44,7 @@ class Viewer {
   // What the run must keep beside what `options` has already.
   void AddTo(GenerateOptions* options);
   void OnStep(const StepRecord& record) { page_.steps.push_back(record); }
+  void OnLeft(const HeldPositions& held) { survival_.Add(held); }
   // Copies what it needs.
   void OnDone(const Completion& completion);
   // Computes what the page has beside that, and writes it. `stop` ends a wait for the reader of a
@@ -67,6 +69,7 @@ class Viewer {
   const GenerateRequest& request_;
   ViewedLayers viewed_;
   view::AttentionMaps maps_;
+  view::Survival survival_;
   int64_t rows_before_ = 0;          // of the points that the run keeps, before those of the answer
   std::vector<CapturedPoint> outs_;  // of each layer, rows of the positions that chose a token
   Timings timings_;

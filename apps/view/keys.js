@@ -24,6 +24,7 @@ const keys = [
 const keyNames = {ArrowLeft: '←', ArrowRight: '→'};
 const mapKeys = [['↑ ↓ ← →', 'in the map: the pair above, below, before, after; with Shift by ten'], ['Enter', 'in the map: choose the query of the pair'],
                  ['↑ ↓ ← →', 'in the heads: choose the head above, below, before, after'],
+                 ['↑ ↓', 'in what left the cache: the head above, below'],
                  ['Ctrl or Shift + wheel, drag', 'in the map: zoom and move'], ['Tab', 'the next control']];
 
 function onKey(event) {
@@ -78,4 +79,5 @@ function onSize(id, place, draw) {
 }
 if (attention) onSize('map-box', placeMap, drawMap);
 onSize('chips', placeChips, shadeChips);
+if (survival) onSize('survival-box', placeSurvival, drawSurvival);
 onSize('best', ({width}) => placeChart(width), drawSteps);

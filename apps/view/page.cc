@@ -2,6 +2,7 @@
 
 #include <bit>
 #include <span>
+#include <vector>
 
 #include "absl/functional/function_ref.h"
 #include "absl/strings/escaping.h"
@@ -15,7 +16,7 @@
 namespace ng::view {
 namespace {
 
-static_assert(std::endian::native == std::endian::little, "the page reads f32 in little endian");
+static_assert(std::endian::native == std::endian::little, "the page reads little endian");
 
 std::string_view Bytes(std::span<const uint8_t> bytes) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
@@ -91,6 +92,15 @@ Json AttentionJson(const AttentionMaps* maps) {
   return json;
 }
 
+bool HasSurvival(const Page& page) { return page.survival != nullptr && !page.survival->empty(); }
+
+Json SurvivalJson(const Page& page) {
+  if (!HasSurvival(page)) return nullptr;
+  return {{"layers", page.survival->n_layers()},
+          {"heads", page.survival->n_kv_heads()},
+          {"T", page.ids.size()}};
+}
+
 Json AgainstJson(const AgainstRun& against) {
   Json json = Json::object();
   json["name"] = against.name;
@@ -113,6 +123,11 @@ class PageWriter {
     NG_RETURN_IF_ERROR(write_(ScriptText(Manifest(page))));
     NG_RETURN_IF_ERROR(write_("</script>\n"));
     NG_RETURN_IF_ERROR(WriteMaps("b-", page.attention));
+    if (HasSurvival(page)) {
+      const std::vector<int32_t> left_at = page.survival->LeftAt(std::ssize(page.ids));
+      NG_RETURN_IF_ERROR(WriteBlob("b-left", {reinterpret_cast<const char*>(left_at.data()),
+                                              left_at.size() * sizeof(left_at.front())}));
+    }
     if (page.against) NG_RETURN_IF_ERROR(WriteMaps("b-x-", page.against->attention));
     return write_(kPageAfter);
   }
@@ -178,6 +193,7 @@ Json Manifest(const Page& page) {
     json["attention"]["left_out"] = page.left_out;
     json["attention"]["why"] = page.why;
   }
+  json["survival"] = SurvivalJson(page);
   json["cache"] = page.cache;
   json["against"] = page.against ? AgainstJson(*page.against) : Json(nullptr);
   return json;

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "apps/view/attention_maps.h"
+#include "apps/view/survival.h"
 #include "ng/request.h"
 #include "ng/status.h"
 
@@ -58,6 +59,7 @@ struct Page {
   const AttentionMaps* attention = nullptr;  // null: none
   std::vector<int> left_out;                 // layers that have attention and are not in it
   std::string why;                           // they are not
+  const Survival* survival = nullptr;        // null, or empty: no token has left the cache
   Json cache = Json::object();
   std::optional<AgainstRun> against;
 };

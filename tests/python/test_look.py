@@ -49,6 +49,24 @@ class Look(Test):
         query = done.prompt_len + 1
         np.testing.assert_array_equal(row, heads[:, query, :query + 1])
 
+    def test_when_tokens_left(self):
+        keys = {"cache.name": "budget", "cache.budget.tokens": 12, "cache.budget.recent": 4,
+                "cache.budget.every": 4, "cache.budget.policy": "keydiff"}
+        saved = self.saved("dropped_at", *(f"--{key}={value}" for key, value in keys.items()))
+        done = self.engine(keys).generate(PROMPT, dropped_at=True)
+        np.testing.assert_array_equal(done.dropped_at, saved["dropped_at.0"])
+        self.assertEqual(done.dropped_at.dtype, np.int32)
+        self.assertTrue((done.dropped_at > 0).any())
+        self.assertIsNone(self.engine().generate(PROMPT, dropped_at=True).dropped_at)
+
+    def test_what_was_not_read(self):
+        sparse = {"attention.name": "sparse", "attention.sparse.pages": 2, "run.max_new_tokens": 60}
+        measured = self.engine({**sparse, "attention.sparse.measure": True})
+        step = measured.generate(PROMPT, 60, records=True).steps[-1]
+        self.assertGreater(step.missed["most"], step.missed["mean"])
+        self.assertIn("layer", step.missed)
+        self.assertIsNone(self.engine(sparse).generate(PROMPT, 4, records=True).steps[-1].missed)
+
     def test_steering(self):
         direction = np.random.default_rng(1).normal(size=160).astype(np.float32)
 

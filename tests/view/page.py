@@ -410,6 +410,64 @@ class HostileChecks(Checks):
         assert not shown & {f"L{layer}" for layer in left_out}
 
 
+class SurvivalChecks:
+    """The same of the page of a run of which tokens leave the cache."""
+
+    def __init__(self, page, browser):
+        self.page = page
+        self.b = browser
+
+    def place(self, row, token):
+        width, height, n = self.b.js("return [survival.width, survival.rowHeight, survival.T]")
+        return (token + 0.5) / n * width, (row + 0.5) * height
+
+    def hover(self, row, token):
+        self.b.js("survival.canvas.scrollIntoView({block: 'center'})")
+        self.b.hover("#survival", *self.place(row, token))
+
+    def some_cells(self):
+        n = len(self.page.dropped[0])
+        return [(row, token) for row in range(0, len(self.page.dropped), 7) for token in range(0, n, 13)]
+
+    def check_hover_says_when_a_token_left(self):
+        n_heads = self.b.js("return survival.heads")
+        for row, token in self.some_cells():
+            self.hover(row, token)
+            said = self.b.text("#survival-pair")
+            left_at = int(self.page.dropped[row][token])
+            assert f"layer {row // n_heads}, kv head {row % n_heads}: " in said, said
+            assert f" at {token} " in said, said
+            assert said.endswith(f"left when there were {left_at} tokens" if left_at >= 0 else "has not left"), said
+
+    def check_colours_say_it_too(self):
+        pixels = """const {canvas, width, context} = survival;
+            const all = context.getImageData(0, 0, canvas.width, canvas.height).data;
+            const at = ([x, y]) => 4 * (Math.floor(y * canvas.width / width) * canvas.width + Math.floor(x * canvas.width / width));
+            return arguments[0].map((place) => [...all.slice(at(place), at(place) + 3)])"""
+        self.b.js("choose({token: 1})")
+        colors = {}
+        cells = [(row, token) for row, token in self.some_cells() if token != 1]
+        for (row, token), color in zip(cells, self.b.js(pixels, [self.place(row, token) for row, token in cells])):
+            colors.setdefault(int(self.page.dropped[row][token]), set()).add(tuple(color))
+        assert all(len(of) == 1 for of in colors.values()), colors
+        assert len({color for of in colors.values() for color in of}) == len(colors) > 3, colors
+        lights = [luminance(next(iter(colors[left_at]))) for left_at in sorted(colors) if left_at >= 0]
+        assert lights == sorted(lights, reverse=True), "what left later is not darker"
+
+    def check_a_click_chooses_the_token_and_keys_the_head(self):
+        self.hover(3, 20)
+        chromium.ActionChains(self.b.driver).click().perform()
+        assert self.b.js("return [state.token, survival.row]") == [20, 3]
+        self.b.js("survival.canvas.focus()")
+        self.b.key("Down", "Down", "Up", "Right")
+        assert self.b.js("return [state.token, survival.row]") == [21, 4]
+
+    def check_the_title_counts_what_left(self):
+        all_cells = [left_at for row in self.page.dropped for left_at in row]
+        share = 100.0 * sum(left_at >= 0 for left_at in all_cells) / len(all_cells)
+        assert f"{share:.1f} %" in self.b.text("#survival-title"), self.b.text("#survival-title")
+
+
 def run_checks(checks, browser, path):
     failed = 0
     own = [name for name in vars(type(checks)) if name.startswith("check_")]
@@ -442,7 +500,8 @@ def main():
                 return large.measure(line.ng_run, browser, folder)
             browser.size(1280, 720)
             failed = 0
-            for kind, page in ((Checks, pages.demo(line.ng_run, folder)), (HostileChecks, pages.hostile(line.ng_run, folder))):
+            for kind, page in ((Checks, pages.demo(line.ng_run, folder)), (HostileChecks, pages.hostile(line.ng_run, folder)),
+                               (SurvivalChecks, pages.budget(line.ng_run, folder))):
                 browser.open(page.path, "theme=light")
                 failed += run_checks(kind(page, browser), browser, page.path)
             return 1 if failed else 0

@@ -31,6 +31,7 @@ class Page:
     texts: list = None      # of each token, as --save has them
     attention: list = None  # [layer][head][query][key], as --save has it
     steps: list = None      # as --steps and --steps-stages have them
+    dropped: list = None    # [layer and kv head][token], as --save has it
 
 
 def run(ng_run, *options):
@@ -69,6 +70,19 @@ def demo(ng_run, folder):
     return Page(path=page, ng_run=ng_run, ids=tokens["ids"], prompt_len=tokens["prompt_len"], answer=answer,
                 stop_reason="eot", texts=tokens["text"], attention=attention,
                 steps=[json.loads(line) for line in steps.read_text().splitlines()])
+
+
+def budget(ng_run, folder):
+    """A run of which tokens leave the cache."""
+    page, tensors = folder / "budget.html", folder / "budget.safetensors"
+    run(ng_run, "--config", "configs/demo.ini", "--message", "Who art thou?", "--run.max_new_tokens=90", "--run.stop_ids=",
+        "--cache.name=budget", "--cache.budget.policy=keydiff", "--cache.budget.tokens=24", "--cache.budget.recent=8",
+        "--cache.budget.every=16", "--trace-layer=0", "--view", page, "--save", tensors, "--save-tensors", "dropped_at,embed")
+    saved, metadata = read_tensors(tensors)
+    tokens = json.loads(metadata["tokens.0"])
+    (n_layers, n_heads, n), values = saved["dropped_at.0"]
+    return Page(path=page, ng_run=ng_run, ids=tokens["ids"], prompt_len=tokens["prompt_len"], texts=tokens["text"],
+                dropped=[list(values[row * n:(row + 1) * n]) for row in range(n_layers * n_heads)])
 
 
 def hostile(ng_run, folder):

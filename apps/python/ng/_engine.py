@@ -68,6 +68,7 @@ class GenerateOptions(TypedDict, total=False):
     logits_hash: bool  # Step.logits_hash
     attention: bool  # Step.attention
     attention_map: bool  # Completion.attention
+    dropped_at: bool  # Completion.dropped_at
     layers: Many[int]  # of which attention is kept; all by default. In any order
     heads: Many[int]  # likewise; the rows are in rising order of the heads
     logits: bool  # Completion.logits; in a stream also Step.logits
@@ -79,8 +80,8 @@ class GenerateOptions(TypedDict, total=False):
 # Options with which an answer may be long.
 _PLAIN = {"settings", "load_cache", "save_cache", "records", "logprobs", "logits_hash", *_words.WORDS}
 # Options that need the engine for themselves.
-_ALONE = ("stages", "logits_hash", "attention", "attention_map", "logits", "decode_logits", "points",
-          "on_point", "sequence", "load_cache", "save_cache")
+_ALONE = ("stages", "logits_hash", "attention", "attention_map", "dropped_at", "logits",
+          "decode_logits", "points", "on_point", "sequence", "load_cache", "save_cache")
 
 
 def _count(name: str, given: Any) -> int:
@@ -669,7 +670,7 @@ class Engine(Looks):
         asked: Dict[str, Any] = {
             name: bool(options.pop(name, False))
             for name in ("records", "stages", "logits_hash", "attention", "logits", "decode_logits",
-                         "attention_map")}
+                         "attention_map", "dropped_at")}
         asked["records"] |= asked["stages"]
         points = options.pop("points", ())
         asked["points"] = [points] if isinstance(points, str) else list(points)

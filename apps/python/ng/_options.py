@@ -40,6 +40,7 @@ _HELP = {
     "logits_hash": "Step.logits_hash: of the bits of the logits",
     "attention": "Step.attention: {layer: float32 [heads, position + 1]}",
     "attention_map": "Completion.attention: {layer: float32 [heads, query, key]}",
+    "dropped_at": "Completion.dropped_at: int32 [layers, kv heads, tokens]",
     "layers": "of which attention is kept, in any order; all by default",
     "heads": "likewise; the rows are in rising order of the heads",
     "logits": "Completion.logits: float32 [prompt_len, vocab_size]",

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Dict, List, NamedTuple, NoReturn, Optional, Tuple
 
 from . import _habits, _show
-from ._arrays import Floats
+from ._arrays import Floats, Ids
 
 
 class PointShape(NamedTuple):
@@ -81,6 +81,9 @@ class Completion:
         tokens but the last, which nothing follows.
     attention: {layer: float32 [heads, n, n]}, with ``attention_map=True``: [h, q, k] is what head h
         gives key k in the row of query q.
+    dropped_at: int32 [layers, kv heads, len(ids)], with ``dropped_at=True`` and a cache with a
+        budget: how many tokens there were when each left the cache; -1: it has not left; -2: the
+        layer has no such head. None where no token has left.
     prompt_logprobs: with ``prompt_logprobs=k``: a TokenLogprob for each token of the prompt, with
         the k most probable at its place; None for the first, which nothing comes before.
     steps: with ``records``, ``logprobs``, ``stages``, ``attention`` or ``logits_hash``: a Step for
@@ -96,6 +99,7 @@ class Completion:
     decode_logits: Optional[Floats] = field(default=None, repr=False)
     points: Dict[str, Floats] = field(default_factory=dict, repr=False)
     attention: Dict[int, Floats] = field(default_factory=dict, repr=False)
+    dropped_at: Optional[Ids] = field(default=None, repr=False)
     prompt_logprobs: Optional[List[Optional[TokenLogprob]]] = field(default=None, repr=False)
     steps: List[Step] = field(default_factory=list, repr=False)
 

@@ -14,6 +14,7 @@
 #include "apps/view/byte_scale.h"
 #include "apps/view/page.h"
 #include "apps/view/page_text.h"
+#include "apps/view/survival.h"
 #include "apps/view/terminal_map.h"
 
 namespace ng::view {
@@ -202,6 +203,21 @@ TEST(Page, NothingInATokenIsReadAsHtml) {
   EXPECT_EQ(read["roles"], Json({"special", "text", "answer"}));
   EXPECT_TRUE(read["attention"].is_null());
   EXPECT_TRUE(read["against"].is_null());
+}
+
+TEST(Survival, HoldsWhenEachTokenLeft) {
+  Survival survival;
+  EXPECT_TRUE(survival.empty());
+  // Of another number of heads in the second layer.
+  survival.Add({.length = 4, .heads = {{0, 0, {0, 3}}, {0, 1, {0, 1, 2, 3}}, {1, 0, {1, 2, 3}}}});
+  survival.Add({.length = 6, .heads = {{0, 0, {0, 5}}, {0, 1, {0, 1, 4, 5}}, {1, 0, {3, 4, 5}}}});
+  EXPECT_EQ(survival.n_layers(), 2);
+  EXPECT_EQ(survival.n_kv_heads(), 2);
+  EXPECT_THAT(survival.LeftAt(7), ElementsAre(-1, 4, 4, 6, 6, -1, -1,    //
+                                              -1, -1, 6, 6, -1, -1, -1,  //
+                                              4, 6, 6, -1, -1, -1, -1,   //
+                                              -2, -2, -2, -2, -2, -2, -2));
+  EXPECT_THAT(survival.LeftAt(2), ElementsAre(-1, 4, -1, -1, 4, 6, -2, -2));
 }
 
 TEST(Page, Base64IsPaddedAndHasNoLines) {

@@ -13,11 +13,20 @@
 
 namespace ng::eval {
 
+// How many tokens a policy keeps.
+struct Budget {
+  int64_t tokens = 0;
+  double ratio = 0.0;  // of the context, in place of tokens; 0: none
+
+  std::string Text() const;  // "256", "0.25"
+  bool operator==(const Budget&) const = default;
+};
+
 // A card of methods and tasks: policies of a cache with a budget, and codecs.
 struct LabOptions {
-  bool on = false;                    // any of the options below is given
-  std::vector<std::string> methods;   // policies and codecs; empty: all
-  std::vector<int64_t> budgets;       // tokens
+  bool on = false;                   // any of the options below is given
+  std::vector<std::string> methods;  // policies and codecs; empty: all
+  std::vector<Budget> budgets;
   std::vector<std::string> tasks;     // empty: none
   std::vector<int64_t> lengths;       // tokens
   int64_t examples = 5;               // of each task and length

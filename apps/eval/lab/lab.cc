@@ -172,10 +172,13 @@ std::string CommandOf(const CommandLine& line, const std::string& chosen, const 
 // The command of the whole card, without its files.
 std::string CardCommand(const CommandLine& line) {
   const auto& lab = line.lab;
-  std::string part =
-      absl::StrCat("--budgets=", absl::StrJoin(lab.budgets, ","),
-                   " --tasks=", lab.tasks.empty() ? "none" : absl::StrJoin(lab.tasks, ","),
-                   " --lengths=", absl::StrJoin(lab.lengths, ","));
+  std::string part = absl::StrCat(
+      "--budgets=",
+      absl::StrJoin(
+          lab.budgets, ",",
+          [](std::string* out, const Budget& budget) { absl::StrAppend(out, budget.Text()); }),
+      " --tasks=", lab.tasks.empty() ? "none" : absl::StrJoin(lab.tasks, ","),
+      " --lengths=", absl::StrJoin(lab.lengths, ","));
   if (!line.depths.empty()) absl::StrAppend(&part, " --depths=", absl::StrJoin(line.depths, ","));
   return CommandOf(
       line, lab.methods.empty() ? "--card" : "--card=" + absl::StrJoin(lab.methods, ","), part);
@@ -222,13 +225,15 @@ class CardRun {
   }
   absl::Status OnError(const Method& method, const absl::Status& why) {
     if (absl::IsCancelled(why) || method.name == kFull) return why;
-    return OnLine(
-        {{"kind", "error"},
-         {"method", {{"name", method.name}, {"policy", method.policy}, {"budget", method.budget}}},
-         {"error", std::string(why.message())},
-         {"command", work_.command(method, "--tasks=none")},
-         {"run", work_.run}},
-        true);
+    return OnLine({{"kind", "error"},
+                   {"method",
+                    {{"name", method.name},
+                     {"policy", method.policy},
+                     {"budget", BudgetJson(method.budget)}}},
+                   {"error", std::string(why.message())},
+                   {"command", work_.command(method, "--tasks=none")},
+                   {"run", work_.run}},
+                  true);
   }
 
   const CommandLine& line_;

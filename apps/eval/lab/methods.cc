@@ -24,16 +24,20 @@ EngineOptions PlainOptions(const EngineOptions& given) {
   return options;
 }
 
-Method PolicyMethod(const EngineOptions& given, const std::string& policy, int64_t budget) {
+// Of tokens and ratio the one that does not count has its default.
+Method PolicyMethod(const EngineOptions& given, const std::string& policy, const Budget& budget) {
+  constexpr int64_t kTokensByDefault = 1024;
   Method method;
-  method.name = absl::StrCat(policy, " ", budget);
+  method.name = absl::StrCat(policy, " ", budget.Text());
   method.policy = policy;
   method.budget = budget;
-  method.chosen = absl::StrCat("--card=", policy, " --budgets=", budget);
+  method.chosen = absl::StrCat("--card=", policy, " --budgets=", budget.Text());
   method.engine = given;
   for (const std::string& setting :
        {std::string("cache.name=budget"), absl::StrCat("cache.budget.policy=", policy),
-        absl::StrCat("cache.budget.tokens=", budget)}) {
+        absl::StrCat("cache.budget.ratio=", budget.ratio == 0.0 ? "0" : budget.Text()),
+        absl::StrCat("cache.budget.tokens=",
+                     budget.ratio == 0.0 ? budget.tokens : kTokensByDefault)}) {
     method.engine.overrides.push_back(setting);
   }
   return method;
@@ -94,7 +98,7 @@ absl::StatusOr<std::vector<Method>> MethodsOf(const CommandLine& line, const Eng
       if (name != kFull) methods.push_back(CodecMethod(given, name));
       continue;
     }
-    for (const int64_t budget : line.lab.budgets) {
+    for (const Budget& budget : line.lab.budgets) {
       methods.push_back(PolicyMethod(given, name, budget));
     }
   }
@@ -105,10 +109,14 @@ absl::StatusOr<std::vector<Method>> MethodsOf(const CommandLine& line, const Eng
   NG_ASSIGN_OR_RETURN(const bool at_mark, LeaveAtMark(given));
   for (Method& method : methods) {
     if (at_mark && has_policy(method)) {
-      method.rule = absl::StrCat(method.policy, ":", method.budget);
+      method.rule = absl::StrCat(method.policy, ":", method.budget.Text());
     }
   }
   return methods;
+}
+
+Json BudgetJson(const Budget& budget) {
+  return budget.ratio == 0.0 ? Json(budget.tokens) : Json(budget.ratio);
 }
 
 Json MethodJson(const Method& method, const Config& config) {
@@ -119,7 +127,7 @@ Json MethodJson(const Method& method, const Config& config) {
                {"codec_v", codecs.v}};
   if (method.policy.empty()) return json;
   json["policy"] = method.policy;
-  json["budget"] = method.budget;
+  json["budget"] = BudgetJson(method.budget);
   for (const ConfigItem& item : config.items()) {
     const std::string& key = item.declared.key;
     constexpr absl::string_view kBudget = "cache.budget.";

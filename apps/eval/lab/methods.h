@@ -24,7 +24,7 @@ inline constexpr std::string_view kFloor = "no context";
 struct Method {
   std::string name;      // "knorm 256", "int8", "full"
   std::string policy;    // "knorm"; empty: none
-  int64_t budget = 0;    // tokens, with a policy
+  Budget budget;         // with a policy
   std::string rule;      // of cache.budget.rules, where tokens leave at the end of a context
   std::string chosen;    // what --card and --budgets call it: "--card=knorm --budgets=256"
   EngineOptions engine;  // of the command line, with what makes it this method
@@ -34,6 +34,9 @@ struct Method {
 // that there are where it names none. The floor comes last. `given`: options with which the full
 // cache runs. Errors: PluginError for a name that is neither a policy nor a codec.
 absl::StatusOr<std::vector<Method>> MethodsOf(const CommandLine& line, const EngineOptions& given);
+
+// A number of tokens, or a share.
+Json BudgetJson(const Budget& budget);
 
 // What an open engine says of the method's cache: names, codecs and the keys of the budget.
 Json MethodJson(const Method& method, const Config& config);

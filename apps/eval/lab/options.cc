@@ -7,7 +7,9 @@
 #include <utility>
 
 #include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "apps/eval/tasks/puzzle.h"
@@ -47,27 +49,52 @@ absl::StatusOr<std::vector<std::string>> ReadNames(const Arguments& arguments, c
   return names;
 }
 
-// Numbers of tokens: "512", "2k" for 2048.
+// A number of tokens: "512", "2k" for 2048.
+absl::StatusOr<int64_t> ParseTokens(const char* option, const std::string& item) {
+  constexpr int64_t kKilo = 1024;
+  const bool kilo = item.ends_with('k');
+  const int64_t unit = kilo ? kKilo : 1;
+  const absl::StatusOr<int64_t> n = ParseWholeNumber(
+      option, item.substr(0, item.size() - (kilo ? 1 : 0)), {1, kMostLength / unit});
+  if (n.ok()) return *n * unit;
+  return UsageError(absl::StrCat("--", option, ": '", item, "' must be a number of tokens in [1, ",
+                                 kMostLength, "], or in units of 1024: 2k"));
+}
+
 absl::StatusOr<std::vector<int64_t>> ReadTokens(const Arguments& arguments, const char* option) {
   std::vector<int64_t> tokens;
   NG_ASSIGN_OR_RETURN(const std::vector<std::string> items, ReadNames(arguments, option));
   for (const std::string& item : items) {
-    constexpr int64_t kKilo = 1024;
-    const bool kilo = item.ends_with('k');
-    const int64_t unit = kilo ? kKilo : 1;
-    const absl::StatusOr<int64_t> n = ParseWholeNumber(
-        option, item.substr(0, item.size() - (kilo ? 1 : 0)), {1, kMostLength / unit});
-    if (!n.ok()) {
-      return UsageError(absl::StrCat("--", option, ": '", item,
-                                     "' must be a number of tokens in [1, ", kMostLength,
-                                     "], or in units of 1024: 2k"));
+    NG_ASSIGN_OR_RETURN(const int64_t n, ParseTokens(option, item));
+    if (std::ranges::count(tokens, n) > 0) {
+      return UsageError(absl::StrCat("--", option, ": ", n, " is given twice"));
     }
-    if (std::ranges::count(tokens, *n * unit) > 0) {
-      return UsageError(absl::StrCat("--", option, ": ", *n * unit, " is given twice"));
-    }
-    tokens.push_back(*n * unit);
+    tokens.push_back(n);
   }
   return tokens;
+}
+
+// "512", "2k", and "0.25", a share of a context.
+absl::StatusOr<std::vector<Budget>> ReadBudgets(const Arguments& arguments) {
+  std::vector<Budget> budgets;
+  NG_ASSIGN_OR_RETURN(const std::vector<std::string> items, ReadNames(arguments, "budgets"));
+  for (const std::string& item : items) {
+    Budget budget;
+    if (item.find('.') == item.npos) {
+      NG_ASSIGN_OR_RETURN(budget.tokens, ParseTokens("budgets", item));
+    } else if (!absl::SimpleAtod(item, &budget.ratio) ||
+               !(budget.ratio > 0.0 && budget.ratio < 1.0)) {
+      return UsageError(absl::StrCat("--budgets: '", item,
+                                     "' must be a share of a context between 0 and 1, or a number "
+                                     "of tokens"));
+    }
+    const auto same = [&](const Budget& other) { return other.Text() == budget.Text(); };
+    if (std::ranges::any_of(budgets, same)) {
+      return UsageError(absl::StrCat("--budgets: ", budget.Text(), " is given twice"));
+    }
+    budgets.push_back(budget);
+  }
+  return budgets;
 }
 
 absl::StatusOr<std::vector<std::string>> ReadTasks(const Arguments& arguments) {
@@ -98,6 +125,10 @@ absl::StatusOr<std::optional<std::string>> ReadFileName(const Arguments& argumen
 
 }  // namespace
 
+std::string Budget::Text() const {
+  return ratio == 0.0 ? absl::StrCat(tokens) : absl::StrFormat("%g", ratio);
+}
+
 std::vector<std::string> WithMethods(const std::vector<std::string>& arguments) {
   constexpr std::string_view kCard = "--card";
   constexpr const char* kMethods = "--methods=";
@@ -123,7 +154,8 @@ OptionGroup LabGroup() {
       ("methods", TextValue("METHOD,..."),
        "the same as --card=METHOD,...; default: all policies and codecs")  //
       ("budgets", TextValue("N,..."),
-       "tokens that a policy keeps; default: a quarter and half of the longest length")  //
+       "tokens that a policy keeps, or shares of the context: 256,0.25; default: a quarter and "
+       "half of the longest length")  //
       ("tasks", TextValue("TASK,..."),
        "needle, needles, lookup, variables, copying, counting; all; none; default: all")  //
       ("lengths", TextValue("N,..."),
@@ -147,10 +179,11 @@ absl::StatusOr<LabOptions> ReadLab(const Arguments& arguments) {
   NG_ASSIGN_OR_RETURN(lab.lengths, ReadTokens(arguments, "lengths"));
   constexpr int64_t kUsualLength = 1024;
   if (lab.lengths.empty()) lab.lengths = {kUsualLength};
-  NG_ASSIGN_OR_RETURN(lab.budgets, ReadTokens(arguments, "budgets"));
+  NG_ASSIGN_OR_RETURN(lab.budgets, ReadBudgets(arguments));
   if (lab.budgets.empty()) {
     const int64_t longest = std::ranges::max(lab.lengths);
-    lab.budgets = {std::max<int64_t>(1, longest / 4), std::max<int64_t>(2, longest / 2)};
+    lab.budgets = {{.tokens = std::max<int64_t>(1, longest / 4)},
+                   {.tokens = std::max<int64_t>(2, longest / 2)}};
   }
   NG_ASSIGN_OR_RETURN(lab.examples,
                       ParseWholeNumber("examples", arguments.values["examples"].as<std::string>(),

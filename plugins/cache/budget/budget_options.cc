@@ -44,6 +44,17 @@ bool Holds(int64_t tokens, const BudgetOptions& options) {
   return options.sinks <= tokens && options.recent <= tokens - options.sinks;
 }
 
+// "256" or "0.25". False: it is neither.
+bool ReadHowMany(std::string_view text, BudgetRuleName* rule) {
+  const char* const end = text.data() + text.size();
+  if (text.find('.') == text.npos) {
+    const auto [stop, error] = std::from_chars(text.data(), end, rule->tokens);
+    return error == std::errc() && stop == end && rule->tokens >= 1;
+  }
+  const auto [stop, error] = std::from_chars(text.data(), end, rule->ratio.emplace());
+  return error == std::errc() && stop == end && *rule->ratio > 0.0 && *rule->ratio < 1.0;
+}
+
 absl::StatusOr<std::vector<BudgetRuleName>> ReadRules(const OptionValues& options,
                                                       const BudgetOptions& budget) {
   std::vector<BudgetRuleName> rules;
@@ -60,19 +71,18 @@ absl::StatusOr<std::vector<BudgetRuleName>> ReadRules(const OptionValues& option
     left.remove_prefix(std::min(end + 1, left.size()));
     const std::string given = "cache.budget.rules: '" + std::string(rule) + "'";
     const size_t colon = std::min(rule.find(':'), rule.size());
-    const std::string_view number = rule.substr(std::min(colon + 1, rule.size()));
-    int64_t tokens = 0;
-    const char* const number_end = number.data() + number.size();
-    const auto [stop, error] = std::from_chars(number.data(), number_end, tokens);
-    if (colon == 0 || error != std::errc() || stop != number_end || tokens < 1) {
-      return UsageError(given + " must be a policy and how many tokens stay, as in knorm:256");
+    BudgetRuleName read = {.policy = std::string(rule.substr(0, colon))};
+    if (colon == 0 || !ReadHowMany(rule.substr(std::min(colon + 1, rule.size())), &read)) {
+      return UsageError(given +
+                        " must be a policy and how many tokens stay, as in knorm:256, or which "
+                        "share of the context, between 0 and 1, as in knorm:0.25");
     }
-    if (!Holds(tokens, budget)) return TooFew(given, budget);
+    if (!read.ratio && !Holds(read.tokens, budget)) return TooFew(given, budget);
     const auto same = [&](const BudgetRuleName& other) {
-      return other.policy == rule.substr(0, colon) && other.tokens == tokens;
+      return budget.With(other).RuleName() == budget.With(read).RuleName();
     };
     if (std::ranges::any_of(rules, same)) return UsageError(given + " is given twice");
-    rules.push_back({std::string(rule.substr(0, colon)), tokens});
+    rules.push_back(read);
   }
   return rules;
 }
@@ -83,7 +93,7 @@ BudgetOptions BudgetOptions::With(const BudgetRuleName& rule) const {
   BudgetOptions options = *this;
   options.policy = rule.policy;
   options.tokens = rule.tokens;
-  options.ratio = std::nullopt;
+  options.ratio = rule.ratio;
   options.rules.clear();
   return options;
 }

@@ -38,13 +38,15 @@ inline constexpr OptionSpec kBudgetOptions[] = {
               "with layers = pyramid: the last layer keeps this part of the average"),
     TextOption(
         "rules", "",
-        "with when = prompt: other policies with other numbers of tokens that a sequence may "
-        "be told to go by, knorm:256,snapkv:512; ng-eval's card uses them")};
+        "with when = prompt: other policies with other numbers of tokens, or shares of the "
+        "context, "
+        "that a sequence may be told to go by, knorm:256,snapkv:0.25; ng-eval's card uses them")};
 
-// Another policy and number of tokens.
+// Another policy, and how many tokens stay.
 struct BudgetRuleName {
   std::string policy;
   int64_t tokens = 1;
+  std::optional<double> ratio = {};  // in place of tokens
 };
 
 struct BudgetOptions {

@@ -115,21 +115,24 @@ TEST_P(BudgetPrompt, OfABudgetAsLongAsTheContextHasTheBitsOfContiguous) {
 // A context is read once, and forks of it have the bits of engines that know one policy and budget.
 TEST_P(BudgetPrompt, ForksByRulesHaveTheBitsOfEnginesOfTheirOwn) {
   const std::string options[] = {"policy.snapkv.queries=6"};
-  const std::unique_ptr<Engine> all =
-      Open({options[0], "cache.budget.rules=knorm:9,observed:14,tova:20,snapkv:10,snapkv:30"});
+  const std::unique_ptr<Engine> all = Open(
+      {options[0], "cache.budget.rules=knorm:9,observed:14,tova:20,snapkv:10,snapkv:30,knorm:0.3"});
   const std::vector<int32_t> context = SomeTokens(40);
   const std::vector<int32_t> question = SomeTokens(kPromptTokens - 40);
   const SequenceId read = all->OpenSequence(kPromptTokens).value();
   ASSERT_TRUE(all->SetContext(read, 40).ok());
   test::LastLogits(*all, read, {context.begin(), context.end() - 1});
   for (const char* const rule :
-       {"keydiff:14", "knorm:9", "observed:14", "tova:20", "snapkv:10", "snapkv:30"}) {
+       {"keydiff:14", "knorm:9", "observed:14", "tova:20", "snapkv:10", "snapkv:30", "knorm:0.3"}) {
     SCOPED_TRACE(rule);
     const std::string text = rule;
     const size_t colon = text.find(':');
     const std::unique_ptr<Engine> own =
-        Open({options[0], "cache.budget.policy=" + text.substr(0, colon),
-              "cache.budget.tokens=" + text.substr(colon + 1)});
+        text.find('.') != text.npos
+            ? Open({options[0], "cache.budget.policy=knorm", "cache.budget.tokens=1024",
+                    "cache.budget.ratio=0.3"})
+            : Open({options[0], "cache.budget.policy=" + text.substr(0, colon),
+                    "cache.budget.tokens=" + text.substr(colon + 1)});
     const SequenceId fork = all->ForkSequence(read, kPromptTokens).value();
     const SequenceId id = own->OpenSequence(kPromptTokens).value();
     ASSERT_TRUE(own->SetContext(id, 40).ok());

@@ -183,6 +183,39 @@ TEST(NgEvalLab, ContextsAreReadOnceForAllPoliciesAndBudgets) {
   EXPECT_EQ(by_part["knorm 80 text"]["after_eviction"], false);
 }
 
+// A share of each context: of 0.5 what a budget of half of it keeps.
+TEST(NgEvalLab, BudgetsMayBeSharesOfTheContext) {
+  const std::vector<Json> lines = CardLines(
+      {"--tasks=needle", "--lengths=200", "--examples=1", "--repeat=0", "--samples=1",
+       "--window=120", "--cache.budget.when=prompt", "--card=knorm,keydiff", "--budgets=0.5,64"});
+  EXPECT_THAT(PartsOf(lines),
+              ElementsAre("full task needle 200", "knorm 0.5 task needle 200",
+                          "knorm 64 task needle 200", "keydiff 0.5 task needle 200",
+                          "keydiff 64 task needle 200", "knorm 0.5 text", "knorm 64 text",
+                          "keydiff 0.5 text", "keydiff 64 text", "no context task needle 200"));
+  EXPECT_EQ(lines[1]["method"]["budget"], 0.5);
+  EXPECT_EQ(lines[1]["method"]["ratio"], "0.5");
+  EXPECT_EQ(lines[2]["method"]["budget"], 64);
+  EXPECT_EQ(lines[2]["method"]["ratio"], "0");
+  const int64_t context = lines[1]["examples"][0]["context_tokens"];
+  const std::string half = absl::StrCat("--budgets=", context / 2);
+  const std::vector<Json> as_tokens =
+      CardLines({"--tasks=needle", "--lengths=200", "--examples=1", "--repeat=0",
+                 "--cache.budget.when=prompt", "--card=knorm", half});
+  EXPECT_EQ(as_tokens[1]["examples"], lines[1]["examples"]);
+  EXPECT_EQ(as_tokens[1]["memory"]["held_tokens"], lines[1]["memory"]["held_tokens"]);
+  // The command of a line gives it again.
+  const std::string command = lines[1]["command"];
+  EXPECT_THAT(command, HasSubstr(" --budgets=0.5 "));
+  // While tokens leave no length is known.
+  const std::vector<Json> every =
+      CardLines(SmallCard() + Arguments{"--card=knorm", "--budgets=0.5,64"});
+  EXPECT_EQ(every[4]["kind"], "error");
+  EXPECT_THAT(every[4]["error"].get<std::string>(),
+              HasSubstr("cache.budget.ratio = 0.5 is a share of a context"));
+  EXPECT_THAT(every, SizeIs(4 + 1 + 4 + 4));
+}
+
 // One that cannot run says why, and the others run without it.
 TEST(NgEvalLab, APolicyThatCannotReadWithTheOthersIsLeftOut) {
   const std::vector<Json> lines =
@@ -340,6 +373,10 @@ TEST(NgEvalLabError, IsOneLineBeforeAnythingIsRun) {
   expect({"--card=knorm", "--tasks=copyng"}, 2,
          {"--tasks: no task 'copyng'; did you mean 'copying'?"});
   expect({"--card=knorm", "--resume"}, 2, {"--resume needs --lines"});
+  expect({"--card=knorm", "--budgets=1.5"}, 2,
+         {"--budgets: '1.5' must be a share of a context between 0 and 1, or a number of tokens"});
+  expect({"--card=knorm", "--budgets=0.25,0.250"}, 2, {"--budgets: 0.25 is given twice"});
+  expect({"--card=knorm", "--budgets=many"}, 2, {"--budgets: 'many' must be a number of tokens"});
   expect({"--card=knorm", "--run.use_cache=false"}, 2, {"run.use_cache = false"});
   Command command;
   command.program = "ng-eval";

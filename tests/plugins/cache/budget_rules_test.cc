@@ -276,7 +276,19 @@ TEST(BudgetRuleOptions, AreNamesAndNumbers) {
   EXPECT_EQ(read->RuleName(), "window:1024");
   EXPECT_EQ(read->With(read->rules[1]).RuleName(), "snapkv:512");
   EXPECT_EQ(read->With(read->rules[0]).Kept(70), 10);
+  const auto shares = ReadRuleOptions("prompt", "knorm:10,knorm:0.250,tova:.5");
+  ASSERT_TRUE(shares.ok()) << shares.status();
+  EXPECT_EQ(shares->With(shares->rules[1]).RuleName(), "knorm:0.25");
+  EXPECT_EQ(shares->With(shares->rules[1]).Kept(70), 17);
+  EXPECT_EQ(shares->With(shares->rules[1]).Kept(20), 10);  // sinks and newest
+  EXPECT_EQ(shares->With(shares->rules[0]).Kept(70), 10);
   const std::pair<const char*, const char*> wrong[] = {
+      {"knorm:1.0", "or which share of the context, between 0 and 1, as in knorm:0.25"},
+      {"knorm:0.0", "between 0 and 1"},
+      {"knorm:-0.5", "between 0 and 1"},
+      {"knorm:0.5x", "between 0 and 1"},
+      {"knorm:.", "between 0 and 1"},
+      {"knorm:0.25,knorm:0.250", "'knorm:0.250' is given twice"},
       {"knorm", "'knorm' must be a policy and how many tokens stay, as in knorm:256"},
       {"knorm:", "must be a policy"},
       {":10", "must be a policy"},

@@ -52,14 +52,10 @@ absl::StatusOr<Figures> Measure(Engine& engine, RegionMeter& regions, Machine& m
 double DecodeBytesPerToken(const StepCost& cost, const Workload& workload) {
   // The step that consumes the token at position p looks at p + 1 tokens, or those of a window.
   double cache_bytes = 0.0;
-  for (const CacheReads& reads : cost.cache_reads) {
-    double seen = 0.0;
-    for (int64_t i = 0; i < workload.decode_tokens; ++i) {
-      const int64_t cached = HeldTokens(workload) + i + 1;
-      seen += static_cast<double>(reads.window == 0 ? cached : std::min(cached, reads.window));
-    }
-    cache_bytes += static_cast<double>(reads.bytes_per_token) * seen /
-                   static_cast<double>(std::max<int64_t>(1, workload.decode_tokens));
+  for (int64_t i = 0; i < workload.decode_tokens; ++i) {
+    const int64_t cached = HeldTokens(workload) + i + 1;
+    cache_bytes += static_cast<double>(ReadAt(cost.cache_reads, cached).bytes()) /
+                   static_cast<double>(workload.decode_tokens);
   }
   return static_cast<double>(cost.weight_bytes) / workload.batch +
          static_cast<double>(cost.state_bytes) + cache_bytes;

@@ -38,6 +38,13 @@ void AppendBytes(std::string_view indent, std::string_view name, int64_t bytes, 
                         static_cast<double>(bytes) / (small ? 1e3 : 1e6), small ? "kB" : "MB");
 }
 
+// By which a backend chooses what it reads.
+int64_t BoundsPerToken(const RunPlan& plan) {
+  int64_t bytes = 0;
+  for (const CacheReads& reads : plan.step.cache_reads) bytes += reads.bounds_per_token;
+  return bytes;
+}
+
 // "7 MB", "1.2 GB".
 std::string Size(int64_t bytes) {
   const auto value = static_cast<double>(bytes);
@@ -71,6 +78,11 @@ std::string MemoryTable(const RunPlan& plan, const std::string& store) {
   for (const HeldLayers& layers : plan.held) absl::StrAppend(&out, "    ", HeldLine(layers), "\n");
   if (plan.cache.slots > 0) absl::StrAppend(&out, "    ", SlotsLine(plan.cache), "\n");
   AppendBytes("    ", "a token, in all layers", plan.cache.bytes_per_token, &out);
+  if (BoundsPerToken(plan) > 0) {
+    AppendBytes("    ", "of it bounds of keys", BoundsPerToken(plan), &out);
+  }
+  const std::string reads = ReadsLine(plan.step.cache_reads, plan.max_tokens);
+  if (!reads.empty()) absl::StrAppend(&out, "    ", reads, "\n");
   if (plan.cache.disk_bytes > 0) {
     AppendBytes("    ", "its files, on disk", plan.cache.disk_bytes, &out);
   }
@@ -217,6 +229,12 @@ Json MemoryJson(const RunPlan& plan) {
                      {"total", plan.weights.bytes()}};
   json["cache"] = plan.cache.bytes;
   json["cache_per_token"] = plan.cache.bytes_per_token;
+  if (BoundsPerToken(plan) > 0) {
+    const BytesRead read = ReadAt(plan.step.cache_reads, plan.max_tokens);
+    json["bounds_per_token"] = BoundsPerToken(plan);
+    json["read_of_cache"] = {
+        {"keys_and_values", read.keys_and_values}, {"bounds", read.bounds}, {"all", read.all}};
+  }
   if (plan.cache.disk_bytes > 0) json["cache_files"] = plan.cache.disk_bytes;
   if (plan.state_bytes > 0) json["states"] = plan.state_bytes;
   if (plan.drafter_bytes > 0) json["drafter"] = plan.drafter_bytes;

@@ -20,11 +20,7 @@ double ReadBytes(const StepCost& step, const Run& run) {
   const int64_t length = run.prompt_tokens + run.decode_tokens;
   double bytes =
       static_cast<double>(step.weight_bytes) + 2.0 * static_cast<double>(step.state_bytes);
-  for (const CacheReads& reads : step.cache_reads) {
-    const int64_t seen = reads.window > 0 ? std::min(reads.window, length) : length;
-    bytes += static_cast<double>(reads.bytes_per_token) * static_cast<double>(seen);
-  }
-  return bytes;
+  return bytes + static_cast<double>(ReadAt(step.cache_reads, length).bytes());
 }
 
 // Empty where the model cannot be cut so.

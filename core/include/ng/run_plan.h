@@ -44,7 +44,20 @@ RunNeeds Needs(std::span<const GenerateRequest> requests);
 struct CacheReads {
   int64_t window = 0;           // the most of them; 0: all
   int64_t bytes_per_token = 0;  // keys and values of one, in these layers
+  // Of the keys that a query sees it reads so many of each kv head at most; 0: all.
+  int64_t most_keys = 0;
+  // What of bytes_per_token is bounds, by which it chooses them (layout "tiles16_bounds").
+  int64_t bounds_per_token = 0;
 };
+// What the step that comes to `length` tokens of one sequence reads of the cache.
+struct BytesRead {
+  int64_t keys_and_values = 0;
+  int64_t bounds = 0;
+  int64_t all = 0;  // that would be read if no key were passed over
+
+  int64_t bytes() const { return keys_and_values + bounds; }
+};
+BytesRead ReadAt(std::span<const CacheReads> reads, int64_t length);
 
 // What the steps of a loaded model must read and compute, from its sizes alone: what a measured
 // time is held against.
@@ -80,6 +93,10 @@ struct HeldLayers {
 std::string HeldLine(const HeldLayers& layers);
 // "with room for 12 checkpoints of texts, for requests that go on with them"
 std::string CheckpointsLine(int checkpoints);
+// "bounds of keys take 192 of a token's 6592 bytes; the step to 8000 tokens reads 6.554 of 51.200 MB
+// of keys and values, at most 1024 tokens of each kv head, and 1.536 MB of bounds". Empty: there are
+// no bounds.
+std::string ReadsLine(std::span<const CacheReads> reads, int64_t length);
 // "a sequence holds at most 1152 tokens: others leave at multiples of 128". REQUIRES: slots > 0.
 std::string SlotsLine(const CachePlan& cache);
 

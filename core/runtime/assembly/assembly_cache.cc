@@ -13,6 +13,7 @@
 #include "core/config/cache_codecs.h"
 #include "core/model/ops/layer_attention.h"
 #include "core/runtime/assembly/assembly.h"
+#include "ng/tiles16.h"
 
 namespace ng {
 namespace {
@@ -118,7 +119,7 @@ std::vector<AttentionSpec> Assembly::ReadersOf(const CacheGroupSpec& group) cons
 
 absl::StatusOr<RunCachePlan> Assembly::PlanCacheFor(const RunCacheSpec& spec) const {
   std::vector<CachePlan> plans;
-  std::map<int64_t, int64_t> reads;  // bytes of a token, by window
+  std::map<int64_t, CacheReads> reads;  // by window
   for (const CacheGroupSpec& group : GroupsOf(spec)) {
     NG_ASSIGN_OR_RETURN(const CachePlan plan, PlanGroup(group));
     plans.push_back(plan);
@@ -128,11 +129,17 @@ absl::StatusOr<RunCachePlan> Assembly::PlanCacheFor(const RunCacheSpec& spec) co
       // What has left is not read either.
       int64_t most = window;
       if (plan.slots > 0 && (most == 0 || plan.slots < most)) most = plan.slots;
-      reads[most] += plan.bytes_per_token * n / group.spec.n_layers;
+      CacheReads& of = reads[most];
+      of.window = most;
+      of.most_keys = attention->most_keys();
+      of.bytes_per_token += plan.bytes_per_token * n / group.spec.n_layers;
+      if (plan.layout != kLayoutTiles16Bounds) continue;
+      of.bounds_per_token +=
+          n * group.spec.n_kv_heads * (BoundsBytes(group.spec.head_dim) / kTileTokens);
     }
   }
   RunCachePlan all = {CombinedPlan(plans), {}};
-  for (const auto& [window, bytes] : reads) all.reads.push_back({window, bytes});
+  for (const auto& [window, of] : reads) all.reads.push_back(of);
   return all;
 }
 

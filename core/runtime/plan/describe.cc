@@ -204,6 +204,8 @@ std::string DescribeRun(const Assembly& assembly, const RunPlan& plan, DescribeD
                   ", available ", plan.available_bytes, "\n");
   for (const HeldLayers& layers : plan.held) absl::StrAppend(&out, "  ", HeldLine(layers), "\n");
   if (plan.cache.slots > 0) absl::StrAppend(&out, "  ", SlotsLine(plan.cache), "\n");
+  const std::string reads = ReadsLine(plan.step.cache_reads, plan.max_tokens);
+  if (!reads.empty()) absl::StrAppend(&out, "  ", reads, "\n");
   if (plan.checkpoints > 0) absl::StrAppend(&out, "  ", CheckpointsLine(plan.checkpoints), "\n");
   if (plan.cache.disk_bytes > 0) {
     absl::StrAppend(&out, "  the cache's files ", plan.cache.disk_bytes, " bytes\n");

@@ -147,6 +147,40 @@ std::string CheckpointsLine(int checkpoints) {
                       " of texts, for requests that go on with them");
 }
 
+BytesRead ReadAt(std::span<const CacheReads> reads, int64_t length) {
+  BytesRead sum;
+  for (const CacheReads& of : reads) {
+    const int64_t seen = of.window > 0 ? std::min(of.window, length) : length;
+    const int64_t bytes = of.bytes_per_token - of.bounds_per_token;
+    const bool chooses = of.most_keys > 0 && seen > of.most_keys;
+    sum.keys_and_values += bytes * (chooses ? of.most_keys : seen);
+    sum.bounds += chooses ? of.bounds_per_token * seen : 0;
+    sum.all += bytes * seen;
+  }
+  return sum;
+}
+
+std::string ReadsLine(std::span<const CacheReads> reads, int64_t length) {
+  int64_t per_token = 0;
+  int64_t bounds = 0;
+  for (const CacheReads& of : reads) {
+    per_token += of.bytes_per_token;
+    bounds += of.bounds_per_token;
+  }
+  if (bounds == 0) return "";
+  const std::string line = absl::StrCat("bounds of keys take ", bounds, " of a token's ", per_token,
+                                        " bytes; the step to ", length, " tokens reads ");
+  const BytesRead read = ReadAt(reads, length);
+  if (read.bounds == 0) return line + "all tokens";
+  constexpr double kMegabyte = 1e6;
+  return line + absl::StrFormat(
+                    "%.3f of %.3f MB of keys and values, at most %d tokens of each kv head, "
+                    "and %.3f MB of bounds",
+                    static_cast<double>(read.keys_and_values) / kMegabyte,
+                    static_cast<double>(read.all) / kMegabyte, reads.front().most_keys,
+                    static_cast<double>(read.bounds) / kMegabyte);
+}
+
 std::string SlotsLine(const CachePlan& cache) {
   return absl::StrCat("a sequence holds at most ", cache.slots, " tokens: others leave ",
                       cache.mark ? "where its context ends"

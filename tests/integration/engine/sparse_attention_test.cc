@@ -20,6 +20,7 @@ namespace ng {
 namespace {
 
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 constexpr int64_t kSparseTokens = 64;  // the models' context: 4 pages
 
@@ -170,6 +171,22 @@ TEST(SparseRun, HasItsBoundsInThePlan) {
               flash * 1e-3);
 }
 
+TEST(SparseRun, SaysWhatItReads) {
+  // 5 layers of 5 kv heads of 32 dimensions: 6400 bytes of keys and values, and 4 bytes for each
+  // dimension and page.
+  const auto planned = [](const Arguments& more) {
+    const test::Result run = NgRun(SparseTurn(more + Arguments{"--dry-run"}));
+    EXPECT_EQ(run.exit_code, 0) << run.err;
+    return run.out;
+  };
+  EXPECT_THAT(planned({}), HasSubstr("bounds of keys take 200 of a token's 6600 bytes; the step to "
+                                     "98 tokens reads all tokens\n"));
+  EXPECT_THAT(planned({"--attention.sparse.pages=3"}),
+              HasSubstr("the step to 98 tokens reads 0.307 of 0.627 MB of keys and values, at most "
+                        "48 tokens of each kv head, and 0.020 MB of bounds\n"));
+  EXPECT_THAT(planned({"--attention.name=flash"}), Not(HasSubstr("bounds of keys")));
+}
+
 TEST(SparseRun, SaysWhatItMissedAndChangesNothingByMeasuring) {
   const Arguments few = {"--attention.sparse.pages=3"};
   const test::Result plain = NgRun(SparseTurn(few));
@@ -182,8 +199,6 @@ TEST(SparseRun, SaysWhatItMissedAndChangesNothingByMeasuring) {
   EXPECT_THAT(all.err, HasSubstr("all pages were read"));
 }
 
-}  // namespace
-}  // namespace ng
 // The lines of --steps of a run. `pages`: of sparse; 0: flash.
 std::vector<test::Json> StepsOf(int pages, const Arguments& more) {
   const test::TempDir temp;
@@ -228,3 +243,5 @@ TEST(SparseRun, SaysOfEachStepWhatItMissed) {
   for (const test::Json& step : StepsOf(0, {})) EXPECT_FALSE(step.contains("missed"));
 }
 
+}  // namespace
+}  // namespace ng

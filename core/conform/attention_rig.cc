@@ -191,7 +191,7 @@ void AddMass(const TensorView<float, 3>& mass, const KvView& view, std::vector<f
   const auto length = std::ssize(*sums) / mass.extent[1];
   for (int64_t row = 0; row < mass.extent[0]; ++row) {
     for (int head = 0; head < mass.extent[1]; ++head) {
-      for (int64_t slot = 0; slot < mass.extent[2]; ++slot) {
+      for (int64_t slot = 0; slot < view.n_slots(head); ++slot) {
         (*sums)[static_cast<size_t>(head * length + view.TokenAt(head, slot))] +=
             mass.Row(row, head)[slot];
       }
@@ -237,12 +237,16 @@ absl::Status AttentionRig::CheckFits(const AttentionBackend& backend) const {
   if (plan.slots > 0 && !Lists(backend.features(), kFeatureSlots)) {
     return PluginError("does not list 'slots'");
   }
+  if (plan.head_slots > 0 && !Lists(backend.features(), kFeatureHeadSlots)) {
+    return PluginError("does not list 'head_slots'");
+  }
   return backend.Supports(case_.Spec(), {.layout = plan.layout,
                                          .codec_k = case_.codec_k,
                                          .codec_v = case_.codec_v,
                                          .holes = plan.holes,
                                          .attended = plan.attended,
-                                         .slots = plan.slots > 0});
+                                         .slots = plan.slots > 0,
+                                         .head_slots = plan.head_slots > 0});
 }
 
 absl::Status AttentionRig::OpenAll(const std::vector<SequenceData>& data, Progress* p) {
@@ -377,7 +381,9 @@ absl::Status AttentionRig::Attend(const AttentionRun& run, Progress* p) {
 absl::Status AttentionRig::RunStep(const Step& step, bool commit, Progress* p) {
   StepRows rows = RowsOf(step, *p, commit ? 1.0F : -1.5F);
   for (SequenceRows& entry : rows.entries) {
-    entry.gone = store_->View(kLayer, entry.sequence, entry.start_pos).gone;
+    const KvView held = store_->View(kLayer, entry.sequence, entry.start_pos);
+    entry.gone = held.gone;
+    entry.heads = held.heads;
     entry.mass_tokens = p->asked.attended ? entry.n_tokens : 0;
   }
   const StepRows others = RowsOf(step, *p, -3.0F);

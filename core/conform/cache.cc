@@ -48,6 +48,12 @@ std::string FindWrongInPlan(CacheStore& store, const CacheSpec& spec) {
       (!changes || plan.share_tokens > 0 || plan.image_tile_bytes > 0 || plan.holes)) {
     return "the plan has slots, and no boundary or what does not go with them";
   }
+  if (plan.head_slots > 0 && (plan.slots == 0 || plan.head_slots < plan.slots)) {
+    return "the plan has head_slots without slots, or fewer";
+  }
+  if (plan.sequence_images != (CapabilityOf<SequenceImages>(store) != nullptr)) {
+    return "the plan's `sequence_images` does not go with the store's capabilities";
+  }
   const int64_t reserved = plan.bytes + plan.disk_bytes;
   const int64_t n_held = plan.slots > 0 ? plan.slots : spec.held_tokens();
   if (!plan.approximate && reserved < plan.bytes_per_token * n_held) {

@@ -15,7 +15,7 @@ std::vector<int64_t> HeldBy(const CacheFeeder& feeder, const CacheSpec& spec) {
   for (int layer = 0; layer < spec.n_layers; ++layer) {
     const KvView view = feeder.View(layer);
     for (int head = 0; head < spec.n_kv_heads; ++head) {
-      for (int64_t slot = 0; slot < view.n_slots(); ++slot) {
+      for (int64_t slot = 0; slot < view.n_slots(head); ++slot) {
         held.push_back(view.TokenAt(head, slot));
       }
     }
@@ -49,8 +49,9 @@ std::string FindWrongInPieces(const CacheSubject& subject, const CacheSpec& spec
     return "other tokens are held when the rows come in pieces of " + std::to_string(n_tokens);
   }
   const KvView view = whole.View(0);
-  if (view.gone == 0) return "";
-  const absl::Status back = made->store->Truncate(whole.id(), view.n_kept + view.gone - 1);
+  const HeadSlots first = view.SlotsOf(0);
+  if (first.gone == 0) return "";
+  const absl::Status back = made->store->Truncate(whole.id(), first.n_kept + first.gone - 1);
   if (!IsUnsupported(back)) return "goes back to where others were held: " + Text(back);
   auto* const marks = CapabilityOf<ContextMark>(*made->store);
   if (marks == nullptr) return "";

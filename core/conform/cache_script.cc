@@ -193,9 +193,15 @@ class Script {
 
   // Whether tokens are no longer held that are needed behind `length` tokens.
   bool Gone(SequenceId id, int64_t length) const {
-    const KvView view = store_.View(0, id, store_.Length(id));
-    if (view.gone > 0 && length < view.n_kept + view.gone) return true;
-    return view.first > spec_.FirstSeen(length);
+    for (int layer = 0; layer < spec_.n_layers; ++layer) {
+      const KvView view = store_.View(layer, id, store_.Length(id));
+      if (view.first > spec_.FirstSeen(length)) return true;
+      for (int head = 0; head < spec_.n_kv_heads; ++head) {
+        const HeadSlots own = view.SlotsOf(head);
+        if (own.gone > 0 && length < own.n_kept + own.gone) return true;
+      }
+    }
+    return false;
   }
 
   static uint64_t LastSum(const KeptSequence& model) {

@@ -118,6 +118,7 @@ std::string KeptRows::CompareLayer(const CacheStore& store, SequenceId id, const
   if (view.page_tokens <= 0 || view.page_tokens % kTileTokens != 0) return "bad page_tokens";
   if (!view.present.empty() && !holes_) return "a view lacks tokens, and the plan has no holes";
   if (view.gone != 0 && slots_ == 0) return "tokens have left, and the plan has no slots";
+  if (!view.heads.empty() && !head_slots_) return "heads differ, and the plan has no head_slots";
   if (slots_ > 0 && view.n_slots() > slots_) return "more tokens are held than the plan has slots";
   if (kept.length() > 0 && !view.Holds(0, kept.length() - 1)) return "the last token is not held";
   const int64_t seen = spec_.FirstSeen(std::min(store.Length(id), kept.length()));

@@ -53,7 +53,8 @@ class KeptRows {
                    : plan.codec.empty() ? Exactness::kCodec
                                         : Exactness::kLearned),
         holes_(plan.holes),
-        slots_(plan.slots) {}
+        slots_(plan.most_slots()),
+        head_slots_(plan.head_slots > 0) {}
 
   // The row of one part, in all layers and heads, that the sum stands for; not yet rounded.
   std::vector<float> RowOf(uint64_t sum, int part) const;
@@ -81,7 +82,8 @@ class KeptRows {
   const bool keys_alone_;
   const Exactness exactness_;
   const bool holes_;
-  const int64_t slots_;
+  const int64_t slots_;  // of a kv head
+  const bool head_slots_;
   std::map<uint64_t, std::vector<float>> learned_;  // by place
 };
 

@@ -174,7 +174,7 @@ void ReadTiles16Row(KvPart part, const KvView& view, int64_t token, int kv_head,
                     float* out) {
   const KvSide& stored = part == KvPart::kKey ? view.k : view.v;
   const Tiles16Side side{.part = part, .codec = stored.codec, .head_dim = head_dim};
-  const int64_t slot = view.gone == 0 ? token : view.SlotOf(kv_head, token);
+  const int64_t slot = view.gone == 0 && view.heads.empty() ? token : view.SlotOf(kv_head, token);
   const std::byte* tile = view.Tile(stored, kv_head, slot / 16);
   const float scale = ReadScale(side, tile, slot % 16);
   for (int64_t d = 0; d < head_dim; ++d) {

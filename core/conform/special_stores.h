@@ -36,7 +36,8 @@ class HoleStore final : public ScatteredStore {
 // rows that are held, in f32 and 16 bits as they are.
 class SlotStore final : public ScatteredStore {
  public:
-  explicit SlotStore(const CacheSpec& spec);
+  // uneven: other numbers leave in each kv head, whose tiles then begin in other pages.
+  SlotStore(const CacheSpec& spec, bool uneven);
 
   void* Capability(std::string_view /*name*/) override { return nullptr; }
   CachePlan plan() const override;
@@ -48,8 +49,10 @@ class SlotStore final : public ScatteredStore {
     std::vector<std::vector<std::byte>> memory;  // of the pages
     std::vector<const std::byte*> pages;
     std::vector<int32_t> positions;
+    std::vector<HeadSlots> heads;
   };
 
+  const bool uneven_;
   mutable std::vector<Shown> shown_;  // [max_sequences, n_layers]
 };
 

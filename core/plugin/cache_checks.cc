@@ -154,42 +154,69 @@ absl::Status CacheChecks::View(const KvView& view, int layer, SequenceId sequenc
   if (view.layout != kLayoutTiles16 && view.layout != kLayoutTiles16Bounds) return absl::OkStatus();
   NG_RETURN_IF_ERROR(Must(view.page_tokens > 0 && view.page_tokens % kTileTokens == 0,
                           "page_tokens", view.page_tokens, "a multiple of 16"));
-  const int64_t n_pages = DivideUp(view.n_slots(), view.page_tokens);
-  NG_RETURN_IF_ERROR(Must(std::ssize(view.pages) >= n_pages, "number of pages", view.pages.size(),
-                          absl::StrCat("at least ", n_pages, " for ", view.n_slots(), " tokens")));
-  for (int64_t slot = 0; slot < view.n_slots(); ++slot) {
-    const bool there = view.pages[static_cast<size_t>(slot / view.page_tokens)] != nullptr;
-    const bool held = view.gone > 0 || view.Holds(slot);
-    NG_RETURN_IF_ERROR(
-        Must(there || !held, "page", "null", absl::StrCat("the one that holds token ", slot)));
-  }
-  NG_RETURN_IF_ERROR(Tiles(view.k, spec_.codec_k, true));
-  return view.v_in_k ? absl::OkStatus() : Tiles(view.v, spec_.codec_v, false);
+  NG_RETURN_IF_ERROR(Pages(view));
+  NG_RETURN_IF_ERROR(Tiles(view, view.k, true));
+  return view.v_in_k ? absl::OkStatus() : Tiles(view, view.v, false);
 }
 
-absl::Status CacheChecks::Slots(const KvView& view) const {
-  if (view.gone == 0) return absl::OkStatus();
-  NG_RETURN_IF_ERROR(Must(plan_.slots > 0, "gone", view.gone, "0, for the plan has no slots"));
-  NG_RETURN_IF_ERROR(Must(view.gone > 0 && view.n_slots() <= plan_.slots, "gone", view.gone,
-                          absl::StrCat("such that at most ", plan_.slots, " tokens are held")));
-  const int64_t end = view.n_kept + view.gone;
-  NG_RETURN_IF_ERROR(Must(view.n_kept >= 0 && end <= view.length, "n_kept", view.n_kept,
-                          absl::StrCat("in [0, ", view.n_slots(), "]")));
-  NG_RETURN_IF_ERROR(Must(std::ssize(view.positions) >= view.n_kept * spec_.n_kv_heads,
-                          "number of positions", view.positions.size(),
-                          absl::StrCat("at least ", view.n_kept, " for each kv head")));
-  for (int head = 0; head < spec_.n_kv_heads; ++head) {
-    int64_t least = 0;
-    for (const int32_t position : view.KeptBy(head)) {
-      NG_RETURN_IF_ERROR(Must(position >= least && position < end, "position", position,
-                              absl::StrCat("in [", least, ", ", end, ")")));
-      least = int64_t{position} + 1;
-    }
+absl::Status CacheChecks::Pages(const KvView& view) const {
+  int64_t end = view.n_slots();  // of all that pages have
+  for (const HeadSlots& head : view.heads) {
+    NG_RETURN_IF_ERROR(
+        Must(head.first_tile >= 0, "first_tile", head.first_tile, "at least 0 in every kv head"));
+    end = std::max(end, head.first_tile * kTileTokens + view.length - head.gone);
+  }
+  const int64_t n_pages = DivideUp(end, view.page_tokens);
+  NG_RETURN_IF_ERROR(Must(std::ssize(view.pages) >= n_pages, "number of pages", view.pages.size(),
+                          absl::StrCat("at least ", n_pages, " for ", end, " tokens")));
+  for (int64_t slot = 0; slot < end; ++slot) {
+    const bool there = view.pages[static_cast<size_t>(slot / view.page_tokens)] != nullptr;
+    const bool held = view.gone > 0 || !view.heads.empty() || view.Holds(slot);
+    NG_RETURN_IF_ERROR(
+        Must(there || !held, "page", "null", absl::StrCat("the one that holds token ", slot)));
   }
   return absl::OkStatus();
 }
 
-absl::Status CacheChecks::Tiles(const KvSide& side, Codec codec, bool keys) const {
+absl::Status CacheChecks::Slots(const KvView& view) const {
+  if (view.gone == 0 && view.heads.empty()) return absl::OkStatus();
+  NG_RETURN_IF_ERROR(Must(plan_.slots > 0, "gone", view.gone, "0, for the plan has no slots"));
+  NG_RETURN_IF_ERROR(Must(view.heads.empty() || plan_.head_slots > 0, "heads", "given",
+                          "empty, for the plan has no head_slots"));
+  NG_RETURN_IF_ERROR(Must(view.heads.empty() || std::ssize(view.heads) == spec_.n_kv_heads,
+                          "number of heads", view.heads.size(), absl::StrCat(spec_.n_kv_heads)));
+  int64_t least = view.length;
+  for (int head = 0; head < spec_.n_kv_heads; ++head) {
+    NG_RETURN_IF_ERROR(Slots(view, head));
+    least = std::min(least, view.GoneOf(head));
+  }
+  return Must(view.gone == least, "gone", view.gone,
+              absl::StrCat(least, ", the least of the kv heads"));
+}
+
+absl::Status CacheChecks::Slots(const KvView& view, int head) const {
+  const HeadSlots own = view.SlotsOf(head);
+  const int64_t most = view.heads.empty() ? plan_.slots : plan_.most_slots();
+  NG_RETURN_IF_ERROR(Must(own.gone >= 0 && view.length - own.gone <= most, "gone", own.gone,
+                          absl::StrCat("such that at most ", most, " tokens are held")));
+  const int64_t end = own.n_kept + own.gone;
+  NG_RETURN_IF_ERROR(Must(own.n_kept >= 0 && end <= view.length, "n_kept", own.n_kept,
+                          absl::StrCat("in [0, ", view.length - own.gone, "]")));
+  NG_RETURN_IF_ERROR(
+      Must(own.positions >= 0 && std::ssize(view.positions) >= own.positions + own.n_kept,
+           "number of positions", view.positions.size(),
+           absl::StrCat("at least ", own.n_kept, " for each kv head")));
+  int64_t least = 0;
+  for (const int32_t position : view.KeptBy(head)) {
+    NG_RETURN_IF_ERROR(Must(position >= least && position < end, "position", position,
+                            absl::StrCat("in [", least, ", ", end, ")")));
+    least = int64_t{position} + 1;
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CacheChecks::Tiles(const KvView& view, const KvSide& side, bool keys) const {
+  const Codec codec = keys ? spec_.codec_k : spec_.codec_v;
   const std::string_view part = keys ? "k." : "v.";
   NG_RETURN_IF_ERROR(Must(side.codec == codec, absl::StrCat(ng::View(part), "codec"),
                           ng::View(CodecName(side.codec)), CodecName(codec)));
@@ -197,7 +224,8 @@ absl::Status CacheChecks::Tiles(const KvSide& side, Codec codec, bool keys) cons
   const std::string least = absl::StrCat("at least ", bytes, ", the bytes of a tile");
   NG_RETURN_IF_ERROR(Must(side.tile_bytes >= bytes, absl::StrCat(ng::View(part), "tile_bytes"),
                           side.tile_bytes, least));
-  return Must(spec_.n_kv_heads == 1 || side.head_stride >= bytes,
+  // Where heads say for themselves where they begin, they need no stride.
+  return Must(spec_.n_kv_heads == 1 || !view.heads.empty() || side.head_stride >= bytes,
               absl::StrCat(ng::View(part), "head_stride"), side.head_stride, least);
 }
 

@@ -73,7 +73,10 @@ class CacheChecks {
                      const TensorView<const float, 3>& v) const;
   // Which tokens have left.
   absl::Status Slots(const KvView& view) const;
-  absl::Status Tiles(const KvSide& side, Codec codec, bool keys) const;
+  absl::Status Slots(const KvView& view, int head) const;
+  // Where they must be.
+  absl::Status Pages(const KvView& view) const;
+  absl::Status Tiles(const KvView& view, const KvSide& side, bool keys) const;
 
   Seen& At(SequenceId id) { return seen_[static_cast<size_t>(id)]; }
 

@@ -1,6 +1,7 @@
 #include "core/plugin/cache_groups.h"
 
 #include <algorithm>
+#include <cstring>
 #include <numeric>
 #include <utility>
 
@@ -35,6 +36,8 @@ CachePlan CombinedPlan(std::span<const CachePlan> plans) {
     all.attended |= plan.attended;
     all.queries |= plan.queries;
     all.slots = std::max(all.slots, plan.slots);
+    all.head_slots = std::max(all.head_slots, plan.head_slots);
+    all.sequence_images &= plan.sequence_images;
     all.mark |= plan.mark;
     const bool images = all.image_tile_bytes > 0 && plan.image_tile_bytes > 0;
     all.image_tile_bytes = images ? std::max(all.image_tile_bytes, plan.image_tile_bytes) : 0;
@@ -238,8 +241,9 @@ std::string CacheGroups::Report() const {
 void* CacheGroups::Capability(std::string_view name) {
   const auto has = [&](const Group& group) { return group.store->Capability(name) != nullptr; };
   if (!std::ranges::all_of(groups_, has)) return nullptr;
-  void* const own = OfferCapability<PrefixSharing, Snapshots, Statistics, AttendedMass,
-                                    PlainQueries, ContextMark, KeepRules>(this, name);
+  void* const own =
+      OfferCapability<PrefixSharing, Snapshots, Statistics, AttendedMass, PlainQueries, ContextMark,
+                      KeepRules, SequenceImages>(this, name);
   if (own != nullptr || groups_.size() > 1) return own;
   return groups_.front().store->Capability(name);
 }
@@ -315,6 +319,48 @@ absl::Status CacheGroups::SetRule(SequenceId sequence, int rule) {
     NG_RETURN_IF_ERROR(groups_[g].store->SetRule(IdIn(g, sequence), rule));
   }
   return absl::OkStatus();
+}
+
+int64_t CacheGroups::ImageBytes(SequenceId sequence) const {
+  int64_t bytes = 0;
+  for (size_t g = 0; g < groups_.size(); ++g) {
+    bytes += int64_t{sizeof(int64_t)} + groups_[g].store->ImageBytes(IdIn(g, sequence));
+  }
+  return bytes;
+}
+
+absl::Status CacheGroups::ExportImage(SequenceId sequence, std::span<std::byte> image) const {
+  for (size_t g = 0; g < groups_.size(); ++g) {
+    const int64_t bytes = groups_[g].store->ImageBytes(IdIn(g, sequence));
+    if (std::ssize(image) < bytes + int64_t{sizeof(bytes)}) {
+      return RuntimeError("an image of a sequence has another size");
+    }
+    std::memcpy(image.data(), &bytes, sizeof(bytes));
+    const auto own = image.subspan(sizeof(bytes), static_cast<size_t>(bytes));
+    NG_RETURN_IF_ERROR(groups_[g].store->ExportImage(IdIn(g, sequence), own));
+    image = image.subspan(sizeof(bytes) + own.size());
+  }
+  return absl::OkStatus();
+}
+
+// The groups hold the same tokens, so none goes on where another one has nothing.
+absl::Status CacheGroups::ImportImage(SequenceId sequence, int64_t length,
+                                      std::span<const std::byte> image) {
+  const auto import = [&](size_t g) -> absl::Status {
+    int64_t bytes = -1;
+    if (image.size() >= sizeof(bytes)) std::memcpy(&bytes, image.data(), sizeof(bytes));
+    if (bytes < 0 || std::ssize(image) - int64_t{sizeof(bytes)} < bytes) {
+      return RuntimeError("the image of a sequence ends early");
+    }
+    const auto own = image.subspan(sizeof(bytes), static_cast<size_t>(bytes));
+    image = image.subspan(sizeof(bytes) + own.size());
+    return groups_[g].store->ImportImage(IdIn(g, sequence), length, own);
+  };
+  absl::Status status;
+  for (size_t g = 0; g < groups_.size() && status.ok(); ++g) status = import(g);
+  if (status.ok() && !image.empty()) status = RuntimeError("an image has more than a sequence");
+  if (!status.ok()) NG_RETURN_IF_ERROR(Truncate(sequence, 0));
+  return status;
 }
 
 }  // namespace ng

@@ -44,7 +44,8 @@ class CacheGroups final : public CacheStore,
                           public AttendedMass,
                           public PlainQueries,
                           public ContextMark,
-                          public KeepRules {
+                          public KeepRules,
+                          public SequenceImages {
  public:
   struct Group {
     CacheGroupSpec of;
@@ -114,6 +115,11 @@ class CacheGroups final : public CacheStore,
   // The groups' stores are of one plugin and its options, so all have the same.
   std::span<const std::string> Rules() const override { return groups_.front().store->Rules(); }
   absl::Status SetRule(SequenceId sequence, int rule) override;
+  // Those of all groups, one behind the other, each behind its size.
+  int64_t ImageBytes(SequenceId sequence) const override;
+  absl::Status ExportImage(SequenceId sequence, std::span<std::byte> image) const override;
+  absl::Status ImportImage(SequenceId sequence, int64_t length,
+                           std::span<const std::byte> image) override;
 
  private:
   // Where a layer is.

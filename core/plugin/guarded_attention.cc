@@ -44,7 +44,8 @@ Names NeedsOf(const AttentionSpec& spec, const CacheFormat& format) {
       {kFeatureVInK, spec.v_in_k},
       {kFeatureHoles, format.holes},
       {kFeatureAttended, format.attended},
-      {kFeatureSlots, format.slots}};
+      {kFeatureSlots, format.slots},
+      {kFeatureHeadSlots, format.head_slots}};
   Names set;
   for (const auto& [feature, is_set] : needs) {
     if (is_set) set.push_back(feature);

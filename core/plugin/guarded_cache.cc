@@ -36,6 +36,8 @@ std::vector<std::pair<const char*, std::string>> Fields(const CachePlan& plan) {
           {"queries", absl::StrCat(plan.queries)},
           {"boundary_tokens", absl::StrCat(plan.boundary_tokens)},
           {"slots", absl::StrCat(plan.slots)},
+          {"head_slots", absl::StrCat(plan.head_slots)},
+          {"sequence_images", absl::StrCat(plan.sequence_images)},
           {"mark", absl::StrCat(plan.mark)}};
 }
 
@@ -58,13 +60,19 @@ absl::Status CheckCachePlan(const CachePlan& plan) {
                                            {"image_tile_bytes", plan.image_tile_bytes, 0},
                                            {"disk_bytes", plan.disk_bytes, 0},
                                            {"boundary_tokens", plan.boundary_tokens, 0},
-                                           {"slots", plan.slots, 0}}) {
+                                           {"slots", plan.slots, 0},
+                                           {"head_slots", plan.head_slots, 0}}) {
     if (value >= least) continue;
     return PluginError(
         absl::StrCat("the plan has ", name, " = ", value, ", must be at least ", least));
   }
   if (plan.holes && !plan.approximate) {
     return PluginError("the plan has holes, it must be approximate then");
+  }
+  if (plan.head_slots > 0 && (plan.slots == 0 || plan.head_slots < plan.slots)) {
+    return PluginError(absl::StrCat("the plan has head_slots = ", plan.head_slots,
+                                    ", must be 0 or at least slots = ", plan.slots,
+                                    ", which must be above 0 then"));
   }
   if (plan.slots > 0) {
     for (const auto& [name, is_right] :
@@ -116,6 +124,7 @@ absl::Status GuardedCache::FindCapabilities(bool check, const CacheSpec& spec) {
   queries_ = CapabilityOf<PlainQueries>(*store_);
   marks_ = CapabilityOf<ContextMark>(*store_);
   rules_ = CapabilityOf<KeepRules>(*store_);
+  images_ = CapabilityOf<SequenceImages>(*store_);
   const auto missing = [](const char* field, std::string_view name) {
     return PluginError(
         absl::StrCat("the plan has ", field, ", the store has no capability ", ng::View(name)));
@@ -129,6 +138,9 @@ absl::Status GuardedCache::FindCapabilities(bool check, const CacheSpec& spec) {
   if (plan_.attended && attended_ == nullptr) return missing("attended", AttendedMass::kName);
   if (plan_.queries && queries_ == nullptr) return missing("queries", PlainQueries::kName);
   if (plan_.mark && marks_ == nullptr) return missing("mark", ContextMark::kName);
+  if (plan_.sequence_images && images_ == nullptr) {
+    return missing("sequence_images", SequenceImages::kName);
+  }
   if (rules_ != nullptr && (!plan_.mark || rules_->Rules().empty())) {
     return PluginError(absl::StrCat("the store has the capability ", ng::View(KeepRules::kName),
                                     ", but ", plan_.mark ? "no rules" : "its plan has not mark"));
@@ -321,8 +333,10 @@ void* GuardedCache::Capability(std::string_view name) {
   if (name == PlainQueries::kName && queries_ == nullptr) return nullptr;
   if (name == ContextMark::kName && (marks_ == nullptr || !plan_.mark)) return nullptr;
   if (name == KeepRules::kName && rules_ == nullptr) return nullptr;
-  void* const guarded = OfferCapability<PrefixSharing, Snapshots, Statistics, AttendedMass,
-                                        PlainQueries, ContextMark, KeepRules>(this, name);
+  if (name == SequenceImages::kName && images_ == nullptr) return nullptr;
+  void* const guarded =
+      OfferCapability<PrefixSharing, Snapshots, Statistics, AttendedMass, PlainQueries, ContextMark,
+                      KeepRules, SequenceImages>(this, name);
   if (guarded != nullptr) return guarded;
   void* found = nullptr;
   const absl::Status status = Guard([&] {
@@ -347,6 +361,37 @@ absl::Status GuardedCache::ImportLayer(int layer, const SequenceRows& rows,
     return Look("ImportLayer", [&] {
       return checks_->Appended(layer, {&rows, 1}, nullptr, nullptr);
     });
+  });
+}
+
+int64_t GuardedCache::ImageBytes(SequenceId sequence) const {
+  int64_t bytes = 0;
+  absl::Status status = CheckOpen(sequence);
+  if (status.ok()) {
+    status = Guard([&]() -> absl::Status {
+      bytes = images_->ImageBytes(sequence);
+      if (bytes >= 0) return absl::OkStatus();
+      return Wrong("ImageBytes", absl::StrCat("gave ", bytes, ", must be at least 0"));
+    });
+  }
+  if (!status.ok()) throw PluginFault(status);
+  return bytes;
+}
+
+absl::Status GuardedCache::ExportImage(SequenceId sequence, std::span<std::byte> image) const {
+  NG_RETURN_IF_ERROR(CheckOpen(sequence));
+  return Guard([&] { return images_->ExportImage(sequence, image); });
+}
+
+absl::Status GuardedCache::ImportImage(SequenceId sequence, int64_t length,
+                                       std::span<const std::byte> image) {
+  NG_RETURN_IF_ERROR(CheckOpen(sequence));
+  return Guard([&]() -> absl::Status {
+    const absl::Status imported = images_->ImportImage(sequence, length, image);
+    if (imported.ok()) At(sequence).length = length;
+    NG_RETURN_IF_ERROR(CheckKept("ImportImage", sequence));
+    NG_RETURN_IF_ERROR(imported);
+    return Look("ImportImage", [&] { return checks_->Begun(sequence); });
   });
 }
 

@@ -42,7 +42,8 @@ class GuardedCache final : public CacheStore,
                            public AttendedMass,
                            public PlainQueries,
                            public ContextMark,
-                           public KeepRules {
+                           public KeepRules,
+                           public SequenceImages {
  public:
   // Takes over what the plugin made for the spec and, with the same arguments, planned. Errors:
   // PluginError when the store has another plan, or not the capabilities that the plan speaks of.
@@ -89,6 +90,10 @@ class GuardedCache final : public CacheStore,
   int64_t Mark(SequenceId sequence) const override;
   std::span<const std::string> Rules() const override;
   absl::Status SetRule(SequenceId sequence, int rule) override;
+  int64_t ImageBytes(SequenceId sequence) const override;
+  absl::Status ExportImage(SequenceId sequence, std::span<std::byte> image) const override;
+  absl::Status ImportImage(SequenceId sequence, int64_t length,
+                           std::span<const std::byte> image) override;
 
  private:
   GuardedCache(const LoadedPlugin& plugin, std::unique_ptr<CacheStore> store, const CachePlan& plan,
@@ -130,6 +135,7 @@ class GuardedCache final : public CacheStore,
   PlainQueries* queries_ = nullptr;
   ContextMark* marks_ = nullptr;
   KeepRules* rules_ = nullptr;
+  SequenceImages* images_ = nullptr;
 };
 
 }  // namespace ng

@@ -16,7 +16,8 @@
 //   checksum      u64      of everything before it
 //   layers                 n_layers times: the image, as Snapshots::ExportLayer writes it
 //                          (ng/cache_capabilities.h), with zeros behind it where another layer's is
-//                          larger, and a u64 checksum of all that
+//                          larger, and a u64 checksum of all that; of a cache whose tokens leave,
+//                          once, what SequenceImages::ExportImage writes, of all layers together
 //   state                  where state_bytes > 0: f32 values, layer by layer as StateStore has them
 //                          (model/ops/state_store.h), and a u64 checksum of them
 //

@@ -1,6 +1,7 @@
 #include "core/snapshot/cache_snapshot.h"
 
 #include <algorithm>
+#include <string_view>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -8,12 +9,24 @@
 namespace ng {
 namespace {
 
+// What the field says of a cache; without it no token leaves.
+std::string ValueOf(const std::vector<CacheField>& fields, std::string_view name) {
+  const auto field = std::ranges::find(fields, name, &CacheField::name);
+  return field == fields.end() ? "lets no token leave" : field->value;
+}
+
 int64_t Tiles(int64_t n_tokens) { return n_tokens / kTileTokens + (n_tokens % kTileTokens != 0); }
 
 }  // namespace
 
 absl::Status CheckIdentity(const CacheFile& file, const std::vector<CacheField>& identity) {
   const std::vector<CacheField>& fields = file.header().fields;
+  const std::string made = ValueOf(fields, kLeavingField);
+  const std::string wanted = ValueOf(identity, kLeavingField);
+  if (made != wanted) {
+    return ModelFileError(absl::StrCat(file.path(), ": was made by a cache that ", made,
+                                       ", that of this run ", wanted));
+  }
   if (fields.size() != identity.size()) {
     return ModelFileError(absl::StrCat(file.path(), ": has ", fields.size(),
                                        " fields, a cache snapshot of this version has ",
@@ -56,12 +69,12 @@ absl::StatusOr<CacheFile> CacheSnapshots::Open(const std::string& path) const {
   NG_ASSIGN_OR_RETURN(CacheFile file, CacheFile::Open(path));
   NG_RETURN_IF_ERROR(CheckIdentity(file, identity_));
   const CacheFileHeader& header = file.header();
-  const int64_t layer_bytes = LayerBytes(std::ssize(header.ids));
+  const int64_t layer_bytes = whole() ? header.layer_bytes : LayerBytes(std::ssize(header.ids));
   const int64_t state_bytes = states_.n_floats() * int64_t{sizeof(float)};
-  if (header.n_layers != store_.n_layers() || header.layer_bytes != layer_bytes) {
+  if (header.n_layers != n_layers() || header.layer_bytes != layer_bytes) {
     return ModelFileError(absl::StrCat(path, ": has ", header.n_layers, " layers of ",
-                                       header.layer_bytes, " bytes, must have ", store_.n_layers(),
-                                       " of ", layer_bytes));
+                                       header.layer_bytes, " bytes, must have ", n_layers(), " of ",
+                                       layer_bytes));
   }
   if (header.state_bytes != state_bytes) {
     return ModelFileError(absl::StrCat(path, ": has a state of ", header.state_bytes,
@@ -73,6 +86,7 @@ absl::StatusOr<CacheFile> CacheSnapshots::Open(const std::string& path) const {
 absl::Status CacheSnapshots::Load(const CacheFile& file, int64_t end, SequenceId sequence) const {
   int64_t length = store_.Length(sequence);
   if (length > 0 && length >= end) return absl::OkStatus();  // it is all there
+  if (whole()) return LoadWhole(file, end, sequence);
   if (!states_.empty() && end < std::ssize(file.header().ids)) return absl::OkStatus();
   // Whole tiles are written: of one partly there, all of it again.
   if (length % kTileTokens != 0) {
@@ -94,15 +108,35 @@ absl::Status CacheSnapshots::Load(const CacheFile& file, int64_t end, SequenceId
         static_cast<size_t>(Tiles(rows.n_tokens) * tile_bytes));
     NG_RETURN_IF_ERROR(store_.ImportLayer(layer, rows, wanted));
   }
-  if (!states_.empty()) {
-    const auto state = std::as_writable_bytes(states_.Overwrite(sequence));
-    const absl::Status read = file.ReadLayer(store_.n_layers(), state);
-    if (!read.ok()) {
-      states_.Clear(sequence);
-      return read;
-    }
-  }
+  NG_RETURN_IF_ERROR(LoadState(file, sequence));
   return store_.Commit({&rows, 1});
+}
+
+absl::Status CacheSnapshots::LoadState(const CacheFile& file, SequenceId sequence) const {
+  if (states_.empty()) return absl::OkStatus();
+  const auto state = std::as_writable_bytes(states_.Overwrite(sequence));
+  absl::Status read = file.ReadLayer(n_layers(), state);
+  if (!read.ok()) states_.Clear(sequence);
+  return read;
+}
+
+absl::Status CacheSnapshots::LoadWhole(const CacheFile& file, int64_t end,
+                                       SequenceId sequence) const {
+  const auto n_tokens = std::ssize(file.header().ids);
+  if (!states_.empty() && end < n_tokens) return absl::OkStatus();
+  std::vector<std::byte> image(static_cast<size_t>(file.header().layer_bytes));
+  NG_RETURN_IF_ERROR(file.ReadLayer(0, image));
+  NG_RETURN_IF_ERROR(store_.Truncate(sequence, 0));
+  const absl::Status imported = store_.ImportImage(sequence, n_tokens, image);
+  if (!imported.ok()) {
+    return ModelFileError(absl::StrCat(file.path(), ": ", imported.message()));
+  }
+  absl::Status status = LoadState(file, sequence);
+  if (status.ok() && end < n_tokens) status = store_.Truncate(sequence, end);
+  if (status.ok()) return status;
+  NG_RETURN_IF_ERROR(store_.Truncate(sequence, 0));
+  // Nobody goes back to where others were held: the text is read again.
+  return IsUnsupported(status) ? absl::OkStatus() : status;
 }
 
 absl::Status CacheSnapshots::Save(SequenceId sequence, std::span<const int32_t> ids,
@@ -110,12 +144,16 @@ absl::Status CacheSnapshots::Save(SequenceId sequence, std::span<const int32_t> 
   CacheFileHeader header;
   header.fields = identity_;
   header.ids.assign(ids.begin(), ids.end());
-  header.n_layers = store_.n_layers();
-  header.layer_bytes = LayerBytes(std::ssize(ids));
+  header.n_layers = n_layers();
+  header.layer_bytes = whole() ? store_.ImageBytes(sequence) : LayerBytes(std::ssize(ids));
   header.state_bytes = states_.n_floats() * int64_t{sizeof(float)};
   std::vector<std::byte> image(static_cast<size_t>(header.layer_bytes));
   NG_ASSIGN_OR_RETURN(CacheFileWriter file, CacheFileWriter::Create(path, header, stop_));
-  for (int layer = 0; layer < store_.n_layers(); ++layer) {
+  if (whole()) {
+    NG_RETURN_IF_ERROR(store_.ExportImage(sequence, image));
+    NG_RETURN_IF_ERROR(file.WriteLayer(image));
+  }
+  for (int layer = 0; layer < store_.n_layers() && !whole(); ++layer) {
     const int64_t n_bytes = Tiles(std::ssize(ids)) * store_.image_tile_bytes(layer);
     const auto own = std::span(image).first(static_cast<size_t>(n_bytes));
     NG_RETURN_IF_ERROR(store_.ExportLayer(layer, sequence, own));

@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "core/model/ops/state_store.h"
@@ -19,6 +20,10 @@
 #include "ng/status.h"
 
 namespace ng {
+
+// The field of a cache whose tokens leave that says by what they do; a file and a run without it
+// have all tokens.
+inline constexpr std::string_view kLeavingField = "cache";
 
 // That a prompt begins with the file's ids. Errors: UsageError naming the file, the first position
 // that differs and both ids, or both lengths.
@@ -30,7 +35,8 @@ absl::Status CheckIdentity(const CacheFile& file, const std::vector<CacheField>&
 
 class CacheSnapshots {
  public:
-  // What is saved and loaded; borrowed. REQUIRES: the store's plan().image_tile_bytes > 0.
+  // What is saved and loaded; borrowed. REQUIRES: the store's plan has image_tile_bytes or
+  // sequence_images.
   struct Stores {
     CacheGroups& cache;
     StateStore& states;
@@ -43,9 +49,10 @@ class CacheSnapshots {
   absl::StatusOr<CacheFile> Open(const std::string& path) const;
 
   // Adds the file's tokens from the sequence's length up to `end` to the sequence. Of a model that
-  // keeps a state all tokens of the file, or none: the state is the one behind the last. Errors:
-  // ModelFileError, then nothing has been added; what the store answers. REQUIRES: the sequence
-  // begins as the file does; end <= the file's tokens.
+  // keeps a state all tokens of the file, or none: the state is the one behind the last. Likewise
+  // of a store whose tokens leave, unless it can go back to `end`. Errors: ModelFileError, then
+  // nothing has been added; what the store answers. REQUIRES: the sequence begins as the file does;
+  // end <= the file's tokens.
   absl::Status Load(const CacheFile& file, int64_t end, SequenceId sequence) const;
 
   // ids: [length], those of the sequence's tokens. Errors: OutputError; what the store answers.
@@ -55,6 +62,14 @@ class CacheSnapshots {
  private:
   // A file gives every layer the bytes of the largest image.
   int64_t LayerBytes(int64_t n_tokens) const;
+  // Whether a file has one image of all layers, for tokens leave.
+  bool whole() const {
+    const CachePlan plan = store_.plan();
+    return plan.sequence_images && plan.image_tile_bytes == 0;
+  }
+  int n_layers() const { return whole() ? 1 : store_.n_layers(); }
+  absl::Status LoadWhole(const CacheFile& file, int64_t end, SequenceId sequence) const;
+  absl::Status LoadState(const CacheFile& file, SequenceId sequence) const;
 
   CacheGroups& store_;
   StateStore& states_;

@@ -142,7 +142,7 @@ void TileStore::WriteHead(const KvView& view, const SequenceRows& entry, int kv_
     return WritableTile(view, side, kv_head, tile);
   };
   for (int64_t done = 0; done < entry.n_tokens;) {
-    const int64_t slot = entry.start_pos + done - view.gone;
+    const int64_t slot = entry.start_pos + done - view.GoneOf(kv_head);
     const int64_t tile = slot / kTileTokens;
     TileRows source;
     source.slot = static_cast<int>(slot % kTileTokens);

@@ -100,20 +100,23 @@ inline constexpr std::string_view kFeatureHoles = "holes";          // reads vie
 inline constexpr std::string_view kFeatureAttended = "attended";    // fills AttentionRun::attended
 inline constexpr std::string_view kFeatureSlots = "slots";    // reads views whose tokens have left
 inline constexpr std::string_view kFeatureMissed = "missed";  // fills AttentionRun::missed
+// Reads views whose kv heads hold different numbers of tokens.
+inline constexpr std::string_view kFeatureHeadSlots = "head_slots";
 // All of them.
 inline constexpr std::string_view kAttentionFeatures[] = {
     kFeatureWindow,        kFeatureSoftCap,  kFeatureSinks, kFeatureAlibi, kFeatureQueryTemperature,
     kFeatureChunkedWindow, kFeatureVHeadDim, kFeatureVInK,  kFeatureHoles, kFeatureAttended,
-    kFeatureSlots,         kFeatureMissed};
+    kFeatureSlots,         kFeatureMissed,   kFeatureHeadSlots};
 
 // How the cache stores what the backend reads, and what it wants of the backend.
 struct CacheFormat {
   std::string_view layout;
   Codec codec_k = Codec::kF32;
   Codec codec_v = Codec::kF32;
-  bool holes = false;     // views may lack tokens (kFeatureHoles)
-  bool attended = false;  // the store is told what was attended to (kFeatureAttended)
-  bool slots = false;     // views may have KvView::gone (kFeatureSlots)
+  bool holes = false;       // views may lack tokens (kFeatureHoles)
+  bool attended = false;    // the store is told what was attended to (kFeatureAttended)
+  bool slots = false;       // views may have KvView::gone (kFeatureSlots)
+  bool head_slots = false;  // and KvView::heads (kFeatureHeadSlots)
 };
 
 // How a backend does a step, made by its NewPlan, filled by its Plan and read by its Run. A backend
@@ -158,7 +161,8 @@ struct AttentionRun {
   std::span<const ProbabilityRow> captures;
   // Where the probabilities go that the last mass_tokens queries of each entry of rows give to the
   // slots of its view, each the sum over the heads that share the kv head: [mass_tokens,
-  // n_kv_heads, n_slots], to be filled, with 0 for what a query does not see. Bit contract: a row
+  // n_kv_heads, n_slots], to be filled, with 0 for what a query does not see and behind the slots
+  // of a kv head that has fewer. Bit contract: a row
   // depends on what its outputs depend on. Empty: nobody asks. (kFeatureAttended)
   std::span<const TensorView<float, 3>> attended;
   // Of a backend that does not read all that a query sees: the share of its attention that what was
@@ -192,7 +196,8 @@ class AttentionBackend {
   // which other numbers of tokens have left than of the one before. It allocates only where the
   // plan has not been as large before. Also called before weights load, of steps that may come, for
   // what they would need. `rows` is borrowed for the call; Run gets the same again. Where tokens
-  // have left, SequenceRows::gone says how many: the keys of an entry are its view's slots.
+  // have left, SequenceRows::gone says how many, or SequenceRows::heads of which head: the keys of
+  // an entry are its view's slots.
   virtual absl::Status Plan(std::span<const SequenceRows> rows, AttentionPlan& plan) = 0;
 
   // [step] Computes one layer. The views hold every key up to each sequence's last new token.

@@ -72,6 +72,28 @@ class Snapshots {
   ~Snapshots() = default;
 };
 
+// A store that changes what it holds, of which the bytes of tokens are not the whole: all that it
+// knows of a sequence can be taken out as bytes (an image) and put into an empty sequence, of this
+// store or of another one with the same spec, options and policy. What is fed to that one has the
+// bits of what is fed to the sequence itself. Its plan has `sequence_images`.
+class SequenceImages {
+ public:
+  static constexpr std::string_view kName = "ng.sequence_images";
+
+  // [step] Bytes of the image of a sequence as it is now, committed tokens alone.
+  virtual int64_t ImageBytes(SequenceId sequence) const = 0;
+  // [step] Writes it. Errors: RuntimeError when `image` has another size.
+  virtual absl::Status ExportImage(SequenceId sequence, std::span<std::byte> image) const = 0;
+  // [step] Makes the sequence, which has no tokens, that of the image; Length() is then `length`.
+  // Errors: RuntimeError when the image is none of a sequence of that length in such a store, and
+  // LimitError when it is beyond the capacity; the sequence then has no tokens.
+  virtual absl::Status ImportImage(SequenceId sequence, int64_t length,
+                                   std::span<const std::byte> image) = 0;
+
+ protected:
+  ~SequenceImages() = default;
+};
+
 // One figure about a store.
 struct Statistic {
   std::string_view name = {};  // static text, as a key of JSON: "pages_held"; once in a list
@@ -114,7 +136,8 @@ class AttendedMass {
   // [step] After attention has run in a layer that writes keys, for each sequence of the step of
   // which MassTokens was above 0: the probabilities that its last mass_tokens queries gave to each
   // slot of View(layer, ...), summed over the query heads that share the kv head. What a query does
-  // not see got 0. The step may still be abandoned: a store that counts exactly adds the mass at
+  // not see got 0, and so did what is behind the slots of a kv head that has fewer than another.
+  // The step may still be abandoned: a store that counts exactly adds the mass at
   // Commit. mass: [rows.mass_tokens, n_kv_heads, n_slots of the view], borrowed for the call.
   virtual absl::Status Attended(int layer, const SequenceRows& rows,
                                 const TensorView<const float, 3>& mass) = 0;

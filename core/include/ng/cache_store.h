@@ -122,8 +122,14 @@ struct CachePlan {
   // The most slots of a sequence in any layer. Above 0 tokens leave for good at boundaries, and
   // views may have KvView::gone, of other numbers in other layers. Only with boundary_tokens or
   // `mark`, and only backends that list the feature "slots" can run with it. Such a store shares no
-  // prefixes and keeps no snapshots.
+  // prefixes, and of its sequences there are images of the whole alone (sequence_images).
   int64_t slots = 0;
+  // Kv heads of a layer may hold different numbers of tokens: views may have KvView::heads. `slots`
+  // is then what they hold on the average, and this the most slots of one head. Only with `slots`,
+  // and only backends that list the feature "head_slots" can run with it. 0: all hold as many.
+  int64_t head_slots = 0;
+  // The store has the capability SequenceImages.
+  bool sequence_images = false;
   // The mark of a sequence, which the store is told by its capability ContextMark, is a boundary
   // too: what is held changes in the Commit that brings the length there.
   bool mark = false;
@@ -135,6 +141,9 @@ struct CachePlan {
                                               : boundary_tokens - length % boundary_tokens;
     return mark && mark_at > length && mark_at - length < most ? mark_at - length : most;
   }
+
+  // The most slots of one kv head of a sequence; 0: as many as the sequence has tokens.
+  int64_t most_slots() const { return head_slots > 0 ? head_slots : slots; }
 
   bool operator==(const CachePlan&) const = default;
 };
@@ -153,8 +162,14 @@ struct SequenceRows {
   // For backends: of the tokens before start_pos so many have left the layers that are read
   // (KvView::gone). Stores are told nothing here.
   int64_t gone = 0;
+  // For backends: of each kv head, where these hold different numbers (KvView::heads).
+  std::span<const HeadSlots> heads = {};  // [n_kv_heads] or empty
   // For backends: of so many tokens, the last ones, AttentionRun::attended is asked for.
   int64_t mass_tokens = 0;
+
+  int64_t GoneOf(int kv_head) const {
+    return heads.empty() ? gone : heads[static_cast<size_t>(kv_head)].gone;
+  }
 };
 
 enum class KvPart { kKey, kValue };

@@ -11,7 +11,7 @@
 //
 // A row lies in a slot, and slots are what pages and tiles count. A token's slot is its position,
 // but where tokens have left for good (`gone`): then each kv head holds tokens of its own, in slots
-// without gaps, as many in every head.
+// without gaps. All heads hold as many, unless the view says of each of them how many (`heads`).
 #ifndef NG_KV_VIEW_H_
 #define NG_KV_VIEW_H_
 
@@ -80,6 +80,16 @@ struct KvSide {
   int64_t tile_bytes = 0;   // bytes from one tile to the next of the same head
 };
 
+// What one kv head holds, where heads hold different numbers of tokens.
+struct HeadSlots {
+  int64_t gone = 0;        // tokens that have left this head
+  int64_t n_kept = 0;      // so many of its first slots have tokens of KvView::positions,
+  int64_t positions = 0;   // those from this one on
+  int64_t first_tile = 0;  // in front of its own come so many tiles, of other heads
+
+  bool operator==(const HeadSlots&) const = default;
+};
+
 // Borrowed from the store: valid until the sequence is changed by anything but Append.
 struct KvView {
   std::string_view layout;
@@ -111,35 +121,53 @@ struct KvView {
   int64_t gone = 0;
   int64_t n_kept = 0;
   std::span<const int32_t> positions = {};  // [n_kv_heads, n_kept], rising in each head
+  // Where heads hold different numbers, what each of them holds; `gone` is then the least of theirs
+  // and n_kept means nothing. Only a store whose plan has `head_slots` gives it, and only to a
+  // backend that reads it (feature "head_slots").
+  std::span<const HeadSlots> heads = {};  // [n_kv_heads] or empty
 
-  // Whether all kv heads hold the token. REQUIRES: gone is 0.
+  // Whether all kv heads hold the token. REQUIRES: gone is 0 and `heads` is empty.
   bool Holds(int64_t token) const {
     if (token < first) return false;
     return present.empty() || (present[static_cast<size_t>(token / 64)] >> (token % 64) & 1) != 0;
   }
 
+  // Of the head that holds most.
   int64_t n_slots() const { return length - gone; }
+  HeadSlots SlotsOf(int kv_head) const {
+    if (!heads.empty()) return heads[static_cast<size_t>(kv_head)];
+    return {.gone = gone, .n_kept = n_kept, .positions = kv_head * n_kept};
+  }
+  int64_t n_slots(int kv_head) const { return length - GoneOf(kv_head); }
+  int64_t GoneOf(int kv_head) const {
+    return heads.empty() ? gone : heads[static_cast<size_t>(kv_head)].gone;
+  }
   // The slot in which a kv head holds the token; -1: it does not.
   int64_t SlotOf(int kv_head, int64_t token) const {
-    if (gone == 0) return Holds(token) ? token : -1;
-    if (token >= n_kept + gone) return token - gone;
+    if (gone == 0 && heads.empty()) return Holds(token) ? token : -1;
+    const HeadSlots own = SlotsOf(kv_head);
+    if (token >= own.n_kept + own.gone) return token - own.gone;
     const std::span<const int32_t> kept = KeptBy(kv_head);
     const auto at = std::lower_bound(kept.begin(), kept.end(), token);
     return at != kept.end() && *at == token ? at - kept.begin() : -1;
   }
   bool Holds(int kv_head, int64_t token) const { return SlotOf(kv_head, token) >= 0; }
-  // The token in a slot of a kv head. REQUIRES: 0 <= slot < n_slots().
+  // The token in a slot of a kv head. REQUIRES: 0 <= slot < n_slots(kv_head).
   int64_t TokenAt(int kv_head, int64_t slot) const {
-    return slot < n_kept ? KeptBy(kv_head)[static_cast<size_t>(slot)] : slot + gone;
+    const HeadSlots own = SlotsOf(kv_head);
+    if (slot >= own.n_kept) return slot + own.gone;
+    return positions[static_cast<size_t>(own.positions + slot)];
   }
-  // Of a kv head, what the first slots have. [n_kept]
+  // Of a kv head, what the first slots have. [n_kept of the head]
   std::span<const int32_t> KeptBy(int kv_head) const {
-    return positions.subspan(static_cast<size_t>(kv_head * n_kept), static_cast<size_t>(n_kept));
+    const HeadSlots own = SlotsOf(kv_head);
+    return positions.subspan(static_cast<size_t>(own.positions), static_cast<size_t>(own.n_kept));
   }
 
   // The tile that holds slots [16 * tile, 16 * tile + 16) of `kv_head`.
   const std::byte* Tile(const KvSide& side, int kv_head, int64_t tile) const {
     const int64_t tiles_per_page = page_tokens / kTileTokens;
+    if (!heads.empty()) tile += heads[static_cast<size_t>(kv_head)].first_tile;
     return pages[static_cast<size_t>(tile / tiles_per_page)] + side.offset +
            kv_head * side.head_stride + (tile % tiles_per_page) * side.tile_bytes;
   }

@@ -258,7 +258,7 @@ class RuleAttention : public AttentionBackend {
     const int kv_head = query.head / group;
     float* const mass = run.attended[sequence].Row(query.pos - first, kv_head);
     if (query.head % group == 0) std::fill_n(mass, view.n_slots(), 0.0F);
-    for (int64_t slot = 0; slot < view.n_slots(); ++slot) {
+    for (int64_t slot = 0; slot < view.n_slots(kv_head); ++slot) {
       const int64_t token = view.TokenAt(kv_head, slot);
       if (token > query.pos) break;
       mass[slot] += probabilities[token];

@@ -128,7 +128,11 @@ int64_t Decoder::Gone(SequenceId sequence) const {
   const int n_layers = *std::ranges::max_element(cache_layers_) + 1;
   int64_t gone = 0;
   for (int layer = 0; layer < n_layers; ++layer) {
-    gone += parts_.cache->View(layer, sequence, length).gone;
+    const KvView view = parts_.cache->View(layer, sequence, length);
+    const auto n_heads = static_cast<int64_t>(view.heads.size());
+    int64_t of_heads = 0;
+    for (const HeadSlots& head : view.heads) of_heads += head.gone;
+    gone += n_heads == 0 ? view.gone : of_heads / n_heads;  // as many on the average
   }
   return gone;
 }
@@ -146,7 +150,7 @@ HeldPositions Decoder::Held(SequenceId sequence) const {
       HeldPositions::Head& of = held.heads.emplace_back();
       of.layer = layer;
       of.kv_head = head;
-      for (int64_t slot = 0; slot < view.n_slots(); ++slot) {
+      for (int64_t slot = 0; slot < view.n_slots(head); ++slot) {
         of.positions.push_back(static_cast<int32_t>(view.TokenAt(head, slot)));
       }
     }
@@ -243,6 +247,7 @@ void Decoder::Begin(const StepBatch& batch) {
     if (slots_) {
       const KvView held = parts_.cache->View(0, sequence.sequence, sequence.start_pos);
       rows_.back().gone = held.gone;
+      rows_.back().heads = held.heads;
     }
     for (int64_t i = 0; i < n_tokens; ++i) row_pos_.push_back(sequence.start_pos + i);
     n_logit_rows_ += sequence.n_logit_rows;

@@ -34,6 +34,8 @@ absl::Status Decoder::PlanSlots() {
   bool differs = false;
   for (size_t i = 0; i < rows_.size(); ++i) {
     differs |= std::exchange(rows_[i].gone, views_[i].gone) != views_[i].gone;
+    const std::span<const HeadSlots> heads = std::exchange(rows_[i].heads, views_[i].heads);
+    differs |= !std::ranges::equal(heads, views_[i].heads, {}, &HeadSlots::gone, &HeadSlots::gone);
   }
   return differs ? PlanAttention() : absl::OkStatus();
 }
@@ -229,7 +231,7 @@ absl::Status Decoder::Gate(const SelfAttentionSpec& attention, float* attended) 
 
 // Has room for all that the sequences may come to hold, so that it does not grow with every token.
 void Decoder::LayOutMass() {
-  const int64_t slots = parts_.cache->plan().slots;
+  const int64_t slots = parts_.cache->plan().most_slots();
   int most_kv_heads = 0;
   for (const SelfAttentionSpec& attention : spec_.attentions) {
     most_kv_heads = std::max(most_kv_heads, attention.kv_heads());

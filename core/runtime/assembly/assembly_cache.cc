@@ -50,7 +50,9 @@ absl::Status Assembly::CheckFeatures(const CacheFormat& format) const {
   for (const auto& [wanted, feature, does] :
        {std::tuple(format.holes, kFeatureHoles, "drops tokens, which takes a backend"),
         {format.attended, kFeatureAttended, "goes by what was attended, which takes a backend"},
-        {format.slots, kFeatureSlots, "lets tokens leave, which takes a backend"}}) {
+        {format.slots, kFeatureSlots, "lets tokens leave, which takes a backend"},
+        {format.head_slots, kFeatureHeadSlots,
+         "holds other numbers of tokens in each kv head, which takes a backend"}}) {
     if (!wanted || std::ranges::count(attention->features(), feature) != 0) continue;
     return PluginError(absl::StrCat(selection.cache.Describe(), ": ", does, " with the feature '",
                                     View(feature), "'; ", selection.attention.Describe(),
@@ -71,8 +73,13 @@ absl::StatusOr<CachePlan> Assembly::PlanGroup(const CacheGroupSpec& group) const
                                     "hold, which no process of several has; contiguous and paged ",
                                     "run with fabric.name = ", config().Text("fabric.name")));
   }
-  const CacheFormat format = {plan.layout, spec.codec_k,  spec.codec_v,
-                              plan.holes,  plan.attended, plan.slots > 0};
+  const CacheFormat format = {.layout = plan.layout,
+                              .codec_k = spec.codec_k,
+                              .codec_v = spec.codec_v,
+                              .holes = plan.holes,
+                              .attended = plan.attended,
+                              .slots = plan.slots > 0,
+                              .head_slots = plan.head_slots > 0};
   NG_RETURN_IF_ERROR(CheckFeatures(format));
   if (plan.queries) NG_RETURN_IF_ERROR(CheckQueries(group));
   std::set<int> asked;  // the same of several layers once

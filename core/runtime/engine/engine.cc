@@ -227,10 +227,11 @@ absl::Status Engine::State::LoadOwn(const RunNeeds& asked) {
     NG_RETURN_IF_ERROR(CheckMemory(plan));
     const RunCacheSpec spec = assembly.CacheSpecFor(needs);
     const LoadedPlugin& plugin = assembly.selection.cache;
-    if (needs.snapshots && plan.cache.image_tile_bytes == 0) {
+    const bool images = plan.cache.image_tile_bytes > 0 || plan.cache.sequence_images;
+    if (needs.snapshots && !images) {
       return PluginError(absl::StrCat(plugin.Describe(), ": ",
                                       plan.cache.approximate ? "is approximate and " : "",
-                                      "keeps no snapshots; contiguous and paged do"));
+                                      "keeps no snapshots; contiguous, paged and budget do"));
     }
     if (plan.cache.approximate) assembly.warnings.Add(ApproximateText(plugin));
     assembly.head.Set(nullptr);

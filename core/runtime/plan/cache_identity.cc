@@ -11,6 +11,7 @@
 #include "absl/strings/str_join.h"
 #include "core/base/hash.h"
 #include "core/base/program_text.h"
+#include "core/snapshot/cache_snapshot.h"
 #include "ng/isa.h"
 
 namespace ng {
@@ -165,6 +166,25 @@ std::string AttentionText(const Assembly& assembly) {
   return text;
 }
 
+// By what the cache lets tokens leave: its options and those of its policies.
+std::string LeavingText(const Assembly& assembly) {
+  const PluginDescriptor& plugin = *assembly.selection.cache.descriptor;
+  std::string text = absl::StrCat("lets tokens leave by ", plugin.name, " ", plugin.version);
+  for (const OptionSpec& option : std::span(plugin.options, plugin.n_options)) {
+    const std::string key = absl::StrCat("cache.", plugin.name, ".", option.name);
+    const std::string value = assembly.config().Text(key);
+    if (!value.empty()) absl::StrAppend(&text, ", ", option.name, " = ", value);
+  }
+  std::set<std::string> policies;  // one may have been made several times
+  for (const PartFactory::Used& part : assembly.parts->used()) {
+    const PluginDescriptor& inner = *part.plugin.descriptor;
+    if (std::string_view(inner.kind) != "policy") continue;
+    policies.insert(absl::StrCat(inner.name, " ", inner.version, " (", part.options, ")"));
+  }
+  for (const std::string& policy : policies) absl::StrAppend(&text, ", ", policy);
+  return text;
+}
+
 std::string ModelText(const Assembly& assembly, uint64_t weights_hash) {
   std::string bytes = SpecBytes(assembly.WholeSpec());
   for (const WeightType type : assembly.WholeTypes().All()) AppendScalars(&bytes, type);
@@ -186,17 +206,23 @@ std::vector<CacheField> CacheIdentity(const Assembly& assembly,
                                       std::optional<uint64_t> weights_hash) {
   const ModelShape& shape = assembly.model.spec.shape;
   const CacheSpec cache = assembly.CacheSpecFor({});
-  return {{"program", ProgramText()},
-          {"shape", absl::StrCat(shape.n_layers, " layers, ", shape.n_kv_heads, " kv heads of ",
-                                 shape.head_dim)},
-          {"model.weights", TypesText(assembly.WholeTypes())},
-          {"arithmetic", ArithmeticOf(assembly.isa).ToString()},
-          {"attention", AttentionText(assembly)},
-          {"cache.codec_k", std::string(CodecName(cache.codec_k))},
-          {"cache.codec_v", std::string(CodecName(cache.codec_v))},
-          {"tokenizer", TokenizerText(assembly)},
-          {"probes", assembly.edits},
-          {"model", weights_hash ? ModelText(assembly, *weights_hash) : ""}};
+  std::vector<CacheField> fields = {
+      {"program", ProgramText()},
+      {"shape", absl::StrCat(shape.n_layers, " layers, ", shape.n_kv_heads, " kv heads of ",
+                             shape.head_dim)},
+      {"model.weights", TypesText(assembly.WholeTypes())},
+      {"arithmetic", ArithmeticOf(assembly.isa).ToString()},
+      {"attention", AttentionText(assembly)},
+      {"cache.codec_k", std::string(CodecName(cache.codec_k))},
+      {"cache.codec_v", std::string(CodecName(cache.codec_v))},
+      {"tokenizer", TokenizerText(assembly)},
+      {"probes", assembly.edits},
+      {"model", weights_hash ? ModelText(assembly, *weights_hash) : ""}};
+  // Of the others a file says nothing, as it always has.
+  if (assembly.boundary_tokens > 0 || assembly.wants_context) {
+    fields.push_back({std::string(kLeavingField), LeavingText(assembly)});
+  }
+  return fields;
 }
 
 }  // namespace ng

@@ -94,7 +94,7 @@ absl::StatusOr<int64_t> AttentionBytes(const Assembly& assembly, const RunPlan& 
         std::min<int64_t>(plan.max_sequences, std::max<int64_t>(1, fitting));
     const int64_t n_rows = RowsAtATime(plan, SaturatingMul(n_sequences, step.n_tokens));
     const int64_t n_tokens = std::min(n_rows, step.n_tokens);
-    const int64_t slots = plan.cache.slots > 0 ? plan.cache.slots : step.end;
+    const int64_t slots = plan.cache.slots > 0 ? plan.cache.most_slots() : step.end;
     const int64_t gone = std::max<int64_t>(0, step.end - slots);
     NG_ASSIGN_OR_RETURN(const int64_t bytes,
                         AttentionBytes(assembly, static_cast<int>((n_rows - 1) / n_tokens + 1),
@@ -110,7 +110,7 @@ int64_t MassBytes(const RunPlan& plan, const ModelSpec& model, int64_t n_rows) {
   for (const SelfAttentionSpec& attention : model.attentions) {
     most_kv_heads = std::max<int64_t>(most_kv_heads, attention.kv_heads());
   }
-  const int64_t n_slots = plan.cache.slots > 0 ? plan.cache.slots : plan.max_tokens;
+  const int64_t n_slots = plan.cache.slots > 0 ? plan.cache.most_slots() : plan.max_tokens;
   return SaturatingMul(SaturatingMul(n_rows, n_slots), most_kv_heads * int64_t{sizeof(float)});
 }
 
@@ -182,7 +182,11 @@ std::string ReadsLine(std::span<const CacheReads> reads, int64_t length) {
 }
 
 std::string SlotsLine(const CachePlan& cache) {
-  return absl::StrCat("a sequence holds at most ", cache.slots, " tokens: others leave ",
+  const std::string most = cache.head_slots == 0
+                               ? absl::StrCat(cache.slots, " tokens")
+                               : absl::StrCat(cache.slots, " tokens in a kv head on the average, ",
+                                              cache.head_slots, " in any of them");
+  return absl::StrCat("a sequence holds at most ", most, ": others leave ",
                       cache.mark ? "where its context ends"
                                  : absl::StrCat("at multiples of ", cache.boundary_tokens));
 }
@@ -298,8 +302,10 @@ absl::StatusOr<RunPlan> PlanWith(const Assembly& assembly, const RunNeeds& needs
   if (needs.snapshots) {
     const int64_t n_tokens = needs.max_prompt > 0 ? needs.max_prompt : spec.max_tokens;
     const int64_t tiles = (n_tokens - 1) / kTileTokens + 1;
-    plan.activation_bytes =
-        SaturatingAdd(plan.activation_bytes, SaturatingMul(tiles, plan.cache.image_tile_bytes));
+    const int64_t image = plan.cache.sequence_images
+                              ? plan.cache.bytes / std::max(1, spec.max_sequences)
+                              : SaturatingMul(tiles, plan.cache.image_tile_bytes);
+    plan.activation_bytes = SaturatingAdd(plan.activation_bytes, image);
   }
   if (plan.cache.attended) {
     plan.activation_bytes =

@@ -21,7 +21,8 @@ constexpr int kMaxHeadDim = 1024;
 constexpr std::array<std::string_view, 1> kLayouts = {kLayoutTiles16};
 constexpr std::array kFeatures = {
     kFeatureWindow,        kFeatureSoftCap,  kFeatureSinks, kFeatureAlibi, kFeatureQueryTemperature,
-    kFeatureChunkedWindow, kFeatureVHeadDim, kFeatureVInK,  kFeatureSlots, kFeatureAttended};
+    kFeatureChunkedWindow, kFeatureVHeadDim, kFeatureVInK,  kFeatureSlots, kFeatureHeadSlots,
+    kFeatureAttended};
 
 }  // namespace
 
@@ -80,6 +81,12 @@ absl::Status FlashAttention::Plan(std::span<const SequenceRows> rows, AttentionP
 absl::Status FlashAttention::CheckViews(const AttentionRun& run) const {
   for (size_t s = 0; s < run.rows.size(); ++s) {
     const SequenceRows& entry = run.rows[s];
+    if (!std::ranges::equal(run.views[s].heads, entry.heads, {}, &HeadSlots::gone,
+                            &HeadSlots::gone)) {
+      return RuntimeError("attention '" + name_ + "': of sequence " +
+                          std::to_string(entry.sequence) +
+                          " other numbers of tokens have left the kv heads than planned");
+    }
     if (run.views[s].gone != entry.gone) {
       return RuntimeError("attention '" + name_ + "': of sequence " +
                           std::to_string(entry.sequence) + " " + std::to_string(run.views[s].gone) +
@@ -100,7 +107,8 @@ absl::Status FlashAttention::Run(const AttentionPlan& own_plan, const AttentionR
     if (item.partials < 0) continue;
     const SequenceRows& entry = run.rows[static_cast<size_t>(item.sequence)];
     const int64_t first = FirstPlannedKey(plan.spec, entry, item.query_begin);
-    const int64_t end = entry.start_pos + item.query_end - entry.gone - item.skipped;
+    const int64_t end =
+        entry.start_pos + item.query_end - entry.GoneOf(item.kv_head) - item.skipped;
     run.scratch[static_cast<size_t>(item.partials)] =
         static_cast<float>(SplitsOf(end) - first / kSplitKeys);
   }

@@ -45,7 +45,7 @@ class FlashRows {
         spec_(work.spec),
         widths_(WidthsOf(work.spec)),
         group_(work.spec.n_heads / work.spec.n_kv_heads),
-        gone_(view_.gone + item_.skipped),
+        gone_(view_.GoneOf(item_.kv_head) + item_.skipped),
         n_rows_((item_.query_end - item_.query_begin) * group_),
         scratch_(WorkerScratch::At(memory, widths_, n_rows_, kBlockRows)),
         first_kept_(run.attended.empty()
@@ -98,11 +98,12 @@ class FlashRows {
   // The keys of a split that a row sees: [First, Visible).
   int64_t FirstKey(int64_t row) const {
     const int64_t first = spec_.FirstKey(Pos(row));
-    return view_.gone == 0 || first == 0 ? first : FirstSlot(first);
+    return first == 0 || !HasLeft(rows_) ? first : FirstSlot(first);
   }
   // The slot of the first token at or behind a position.
   int64_t FirstSlot(int64_t position) const {
-    if (position >= view_.n_kept + view_.gone) return position - view_.gone;
+    const HeadSlots own = view_.SlotsOf(item_.kv_head);
+    if (position >= own.n_kept + own.gone) return position - own.gone;
     const std::span<const int32_t> kept = view_.KeptBy(item_.kv_head);
     return std::lower_bound(kept.begin(), kept.end(), position) - kept.begin();
   }
@@ -246,7 +247,9 @@ class FlashRows {
     const KvView& view = run_.views[static_cast<size_t>(item.sequence)];
     const int64_t n_tiles = (item.key_end - 1) / kTileTokens + 1 - split * Block::kSplitTiles;
     const auto page_tiles = static_cast<uint32_t>(view.page_tokens / kTileTokens);
-    const auto first = static_cast<uint32_t>(split * Block::kSplitTiles);
+    int64_t before = split * Block::kSplitTiles;
+    if (!view.heads.empty()) before += view.heads[static_cast<size_t>(item.kv_head)].first_tile;
+    const auto first = static_cast<uint32_t>(before);
     const std::byte* const* page = view.pages.data() + first / page_tiles;
     uint32_t tile = first % page_tiles;
     const int64_t begin = side.offset + item.kv_head * side.head_stride;

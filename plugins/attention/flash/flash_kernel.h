@@ -32,10 +32,13 @@ inline constexpr int kSplitKeys = 256;
 
 inline int64_t SplitsOf(int64_t n_keys) { return (n_keys + kSplitKeys - 1) / kSplitKeys; }
 
+// Whether tokens have left the entry, in any kv head.
+inline bool HasLeft(const SequenceRows& rows) { return rows.gone > 0 || !rows.heads.empty(); }
+
 // Of the keys that a query of the entry reads, the first one whose place is known before the views
 // are. Where tokens have left, a window begins in another slot in every head.
 inline int64_t FirstPlannedKey(const AttentionSpec& spec, const SequenceRows& rows, int64_t query) {
-  return rows.gone > 0 ? 0 : spec.FirstKey(rows.start_pos + query);
+  return HasLeft(rows) ? 0 : spec.FirstKey(rows.start_pos + query);
 }
 
 // One piece of work: queries [query_begin, query_end) (token offsets within the sequence's rows) of

@@ -96,7 +96,7 @@ class Cutter {
                          .query_begin = begin,
                          .query_end = end,
                          .key_begin = SplitBegin(FirstKey(rows, begin)),
-                         .key_end = rows.start_pos + end - rows.gone - skipped,
+                         .key_end = rows.start_pos + end - rows.GoneOf(head) - skipped,
                          .skipped = skipped});
         }
       }

@@ -230,7 +230,8 @@ TEST_F(GuardedAttentionTest, RefusesWhatIsSetAndNotListedWhateverThePluginAnswer
       {"v_in_k", [](auto& spec, auto&) { spec.v_in_k = true; }},
       {"holes", [](auto&, auto& format) { format.holes = true; }},
       {"attended", [](auto&, auto& format) { format.attended = true; }},
-      {"slots", [](auto&, auto& format) { format.slots = true; }}};
+      {"slots", [](auto&, auto& format) { format.slots = true; }},
+      {"head_slots", [](auto&, auto& format) { format.head_slots = true; }}};
   for (const auto& [need, set] : needs) {
     AttentionSpec spec = spec_;
     CacheFormat format;

@@ -361,6 +361,37 @@ TEST(CacheChecks, KnowWhichTokensMayHaveLeft) {
   EXPECT_THAT(says(-11, 3, kPositions), HasSubstr("gone is -11, must be such that at most 20"));
 }
 
+TEST(CacheChecks, KnowWhatEachHeadMayHold) {
+  const CacheSpec spec = SmallSpec();
+  const ScatteredStore store(spec);
+  CachePlan plan = store.plan();
+  plan.slots = 6;
+  plan.boundary_tokens = 8;
+  const std::vector<CachedSequence> sequences(3);
+  static constexpr int32_t kPositions[] = {0, 3, 7, 1, 2, 4, 5, 6};  // of two heads
+  const auto says = [&](std::span<const HeadSlots> heads, int64_t gone) {
+    const CacheChecks checks(store, plan, spec, sequences);
+    KvView view{.layout = plan.layout, .page_tokens = 16, .length = 10, .store = &store};
+    view.gone = gone;
+    view.positions = kPositions;
+    view.heads = heads;
+    return std::string(checks.View(view, 0, 0, 10).message());
+  };
+  std::vector<HeadSlots> heads = {{5, 3, 0, 0}, {3, 5, 3, 1}};
+  EXPECT_THAT(says(heads, 3), HasSubstr("heads is given, must be empty, for the plan has no head"));
+  plan.head_slots = 7;
+  EXPECT_THAT(says(heads, 3),  // all before is sound
+              HasSubstr("number of pages is 0, must be at least 2 for 23"));
+  EXPECT_THAT(says(heads, 4), HasSubstr("gone is 4, must be 3, the least of the kv heads"));
+  EXPECT_THAT(says(std::span(heads).first(1), 3), HasSubstr("number of heads is 1, must be 2"));
+  heads[1].positions = 4;
+  EXPECT_THAT(says(heads, 3), HasSubstr("number of positions is 8"));
+  heads[1] = {3, 5, 3, -1};
+  EXPECT_THAT(says(heads, 3), HasSubstr("first_tile is -1, must be at least 0"));
+  heads[1] = {2, 5, 3, 1};
+  EXPECT_THAT(says(heads, 2), HasSubstr("gone is 2, must be such that at most 7"));
+}
+
 TEST(GuardedCache, KeepsALimitAndTakesNoInterruption) {
   EXPECT_EQ(UseAll("Open", "is full", false), LimitError(std::string(kName) + ": all are open"));
   EXPECT_EQ(UseAll("Open", "interrupts", false), PluginError(std::string(kName) + ": stop please"));
@@ -537,6 +568,10 @@ TEST(CheckCachePlan, RefusesWhatNoPlanMaySay) {
        "slots = 9 and image_tile_bytes, must be 0"},
       {[](CachePlan& p) { p.slots = p.boundary_tokens = 9, p.approximate = p.holes = true; },
        "slots = 9 and holes, must not"},
+      {[](CachePlan& p) { p.head_slots = -1; }, "head_slots = -1, must be at least 0"},
+      {[](CachePlan& p) { p.head_slots = 5; }, "head_slots = 5, must be 0 or at least slots = 0"},
+      {[](CachePlan& p) { p.slots = p.boundary_tokens = 9, p.head_slots = 8; },
+       "head_slots = 8, must be 0 or at least slots = 9"},
       {[](CachePlan& p) { p.approximate = true, p.share_tokens = 16; }, "share_tokens = 16"},
       {[](CachePlan& p) { p.approximate = true, p.image_tile_bytes = 9; }, "image_tile_bytes = 9"},
       {[](CachePlan& p) { p.codec = "e4m3", p.image_tile_bytes = 9; }, "has the codec e4m3"},

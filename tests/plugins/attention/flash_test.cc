@@ -266,7 +266,8 @@ TEST_F(FlashBackendTest, RefusesWhatItDoesNotImplementNamingWhatItDoes) {
   EXPECT_TRUE(backend_->Supports(spec_, format_).ok());
   EXPECT_THAT(backend_->features(),
               testing::ElementsAre("window", "soft_cap", "sinks", "alibi", "query_temperature",
-                                   "chunked_window", "v_head_dim", "v_in_k", "slots", "attended"));
+                                   "chunked_window", "v_head_dim", "v_in_k", "slots", "head_slots",
+                                   "attended"));
   AttentionSpec spec = spec_;
   spec.v_head_dim = 1025;
   EXPECT_THAT(Refusal(spec, format_), HasSubstr("v_head_dim = 1025"));

@@ -46,8 +46,9 @@ struct AttentionCase {
   std::vector<float> sinks = {};         // [n_heads]
   std::vector<float> alibi_slopes = {};  // [n_heads]
   QueryTemperature query_temperature = {};
-  bool holes = false;  // the cache lacks the tokens that IsHole names
-  bool slots = false;  // tokens leave, as HeldAt says
+  bool holes = false;       // the cache lacks the tokens that IsHole names
+  bool slots = false;       // tokens leave, as HeldAt says
+  bool head_slots = false;  // with slots: other numbers in each kv head
   // For ModelAttention alone, of backends with a rule of their own.
   int64_t first = 0;  // so many first keys are seen in spite of the window
   int64_t top_k = 0;  // so many keys of the largest scores are seen; 0: all
@@ -61,12 +62,15 @@ struct AttentionCase {
 // The tokens that a store with holes has dropped from every sequence, as soon as they are written.
 constexpr bool IsHole(int64_t token) { return token % 3 == 1 || token / 16 == 1; }
 
-// Where tokens leave a store with slots, and which ones: a third in each kv head. A query at `pos`
-// sees those that are held at its time.
+// Where tokens leave a store with slots, and which ones: a third in each kv head; or, where heads
+// are `uneven`, none in the first, a fourth in the next, and so on. A query at `pos` sees those
+// that are held at its time.
 inline constexpr int64_t kSlotBoundary = 48;
-constexpr bool Leaves(int kv_head, int64_t token) { return token % 3 == kv_head % 3; }
-constexpr bool HeldAt(int64_t pos, int kv_head, int64_t token) {
-  return token >= pos / kSlotBoundary * kSlotBoundary || !Leaves(kv_head, token);
+constexpr bool Leaves(int kv_head, int64_t token, bool uneven) {
+  return uneven ? token % 4 < kv_head % 4 : token % 3 == kv_head % 3;
+}
+constexpr bool HeldAt(int64_t pos, int kv_head, int64_t token, bool uneven) {
+  return token >= pos / kSlotBoundary * kSlotBoundary || !Leaves(kv_head, token, uneven);
 }
 
 // The rows of one sequence.

@@ -19,7 +19,7 @@ import tempfile
 
 import torch
 import transformers
-from kvpress import (ExpectedAttentionPress, KeyDiffPress, KnormPress, LagKVPress,
+from kvpress import (AdaKVPress, ExpectedAttentionPress, KeyDiffPress, KnormPress, LagKVPress,
                      ObservedAttentionPress, PyramidKVPress, SnapKVPress, StreamingLLMPress, TOVAPress)
 
 HERE = pathlib.Path(__file__).resolve().parent
@@ -33,6 +33,7 @@ SHAPE = {"hidden_size": 64, "intermediate_size": 96, "num_hidden_layers": 3,
 
 # For each policy: kvpress's press, and what ng is told beside the ratio.
 NOTHING_ASIDE = ["--cache.budget.sinks=0", "--cache.budget.recent=0"]
+ADAPTIVE = ["--cache.budget.heads=adaptive", "--cache.budget.safeguard=0.2"]
 POLICIES = {
     "window": (lambda ratio: StreamingLLMPress(compression_ratio=ratio, n_sink=4),
                ["--cache.budget.sinks=4", "--cache.budget.recent=0"]),
@@ -54,6 +55,13 @@ POLICIES = {
         lambda ratio: PyramidKVPress(compression_ratio=ratio, window_size=WINDOW, beta=4),
         ["--cache.budget.sinks=0", f"--cache.budget.recent={WINDOW}", "--cache.budget.layers=pyramid",
          "--cache.budget.beta=4", f"--policy.snapkv.queries={WINDOW}"]),
+    "knorm over heads": (lambda ratio: AdaKVPress(KnormPress(compression_ratio=ratio)),
+                         NOTHING_ASIDE + ADAPTIVE),
+    # kvpress gives the last queries the best score of all heads, so they stay in every head.
+    "snapkv over heads": (
+        lambda ratio: AdaKVPress(SnapKVPress(compression_ratio=ratio, window_size=WINDOW)),
+        ["--cache.budget.sinks=0", f"--cache.budget.recent={WINDOW}",
+         f"--policy.snapkv.queries={WINDOW}"] + ADAPTIVE),
 }
 
 
@@ -86,10 +94,23 @@ def kept_by_kvpress(model, press, ids):
     """{(layer, head): (positions that stay, scores of all)}"""
     found = {}
     compress = press.compress
+    over_heads = isinstance(press, AdaKVPress)
+    scorer = press.press if over_heads else press
 
     def looked_at(module, hidden_states, keys, values, attentions, kwargs):
-        scores = press.score(module, hidden_states, keys, values, attentions, kwargs)
+        scores = scorer.score(module, hidden_states, keys, values, attentions, kwargs).clone()
         left, left_values = compress(module, hidden_states, keys, values, attentions, kwargs)
+        if over_heads:  # what leaves is masked
+            masked = collections.defaultdict(set)
+            _, heads, positions = module.masked_key_indices
+            for head, position in zip(heads.tolist(), positions.tolist()):
+                masked[head].add(position)
+            for head in range(keys.shape[1]):
+                everything = set(range(keys.shape[2]))
+                found[module.layer_idx, head] = (everything - masked[head],
+                                                 scores[0, head].double().tolist())
+            module.masked_key_indices = None
+            return left, left_values
         for head in range(keys.shape[1]):
             # No two keys are alike, for each is rotated to its position.
             places = {row.numpy().tobytes(): i for i, row in enumerate(keys[0, head])}
@@ -98,6 +119,7 @@ def kept_by_kvpress(model, press, ids):
         return left, left_values
 
     press.compress = looked_at
+    model.set_attn_implementation("sdpa" if over_heads else "eager")  # as kvpress asks for it
     with torch.no_grad(), press(model):
         model.model(torch.tensor([ids]), past_key_values=transformers.DynamicCache())
     return found
@@ -144,8 +166,8 @@ def compare(options, kind, policy, work):
                 held = ours[i].get(place, set())
                 if held == positions:
                     equal += 1
-                elif len(held) == len(positions) and near_tie(scores, held - positions,
-                                                              positions - held):
+                elif "over heads" not in policy and len(held) == len(positions) and near_tie(
+                        scores, held - positions, positions - held):
                     ties += 1
                 elif options.verbose:
                     print(f"{kind} {policy} {ratio} prompt {i} {place}: ng alone "

@@ -144,6 +144,21 @@ int64_t BudgetOptions::Slots(const CacheSpec& spec, int layer, int n_layers) con
                                                                      : kept + every;
 }
 
+int64_t BudgetOptions::LeastKept(int64_t kept) const {
+  if (!safeguard) return kept;
+  const auto safe = static_cast<int64_t>(*safeguard * static_cast<double>(kept));
+  return std::min(kept, std::max(safe, sinks + recent));
+}
+
+int64_t BudgetOptions::MostSlots(const CacheSpec& spec, int layer, int n_layers) const {
+  const int64_t slots = Slots(spec, layer, n_layers);
+  if (slots == spec.max_tokens || spec.n_kv_heads == 0) return slots;
+  // One has what the others may do without.
+  const int64_t kept = KeptIn(spec.max_tokens, layer, n_layers);
+  const int64_t most = kept + (spec.n_kv_heads - 1) * (kept - LeastKept(kept));
+  return std::min(spec.max_tokens, most + every);
+}
+
 absl::StatusOr<BudgetOptions> ReadBudgetOptions(const OptionValues& options) {
   NG_RETURN_IF_ERROR(CheckRatio(options));
   BudgetOptions budget;
@@ -155,6 +170,12 @@ absl::StatusOr<BudgetOptions> ReadBudgetOptions(const OptionValues& options) {
   budget.per_head = options.Text("per") == "head";
   budget.at_mark = options.Text("when") == "prompt";
   if (options.Text("layers") == "pyramid") budget.beta = options.Int("beta");
+  if (options.Text("heads") == "adaptive") budget.safeguard = options.Real("safeguard");
+  if (budget.safeguard && !budget.per_head) {
+    return UsageError(
+        "cache.budget.heads = adaptive and cache.budget.per = layer: with one choice for all kv "
+        "heads of a layer they all keep as many; per must be head");
+  }
   if (options.Real("ratio") > 0.0) {
     budget.ratio = options.Real("ratio");
     // No sequence has more of them.

@@ -36,6 +36,11 @@ inline constexpr OptionSpec kBudgetOptions[] = {
                  "in the first layers and fewer in the last ones"),
     IntOption("beta", 20, {.min = 1, .max = 1 << 20},
               "with layers = pyramid: the last layer keeps this part of the average"),
+    ChoiceOption("heads", "even", "even|adaptive",
+                 "even: every kv head of a layer keeps as many tokens; adaptive: as many on the "
+                 "average, those of the best scores in any of them"),
+    RealOption("safeguard", 0.2, {.min = 0.0, .max = 1.0},
+               "with heads = adaptive: every kv head keeps at least this share of the average"),
     TextOption(
         "rules", "",
         "with when = prompt: other policies with other numbers of tokens, or shares of the "
@@ -56,9 +61,10 @@ struct BudgetOptions {
   int64_t recent = 0;
   int64_t every = 1;
   bool per_head = true;
-  bool at_mark = false;              // when = prompt
-  std::optional<double> ratio = {};  // in place of tokens
-  int64_t beta = 0;                  // layers = pyramid; 0: even
+  bool at_mark = false;                  // when = prompt
+  std::optional<double> ratio = {};      // in place of tokens
+  int64_t beta = 0;                      // layers = pyramid; 0: even
+  std::optional<double> safeguard = {};  // heads = adaptive
   std::vector<BudgetRuleName> rules = {};
 
   // The same with what a rule says.
@@ -72,8 +78,12 @@ struct BudgetOptions {
   int64_t KeptIn(int64_t length, int layer, int n_layers) const;
   // The most tokens that stay there, of a sequence of any length.
   int64_t MostKeptIn(const CacheSpec& spec, int layer, int n_layers) const;
-  // The most tokens that are held of a sequence in one of so many layers.
+  // Of so many that stay in a layer on the average of its kv heads, each of them keeps so many.
+  int64_t LeastKept(int64_t kept) const;
+  // The most tokens that are held of a sequence in one of so many layers, on the average of its kv
+  // heads, and in one of them.
   int64_t Slots(const CacheSpec& spec, int layer, int n_layers) const;
+  int64_t MostSlots(const CacheSpec& spec, int layer, int n_layers) const;
 };
 
 // Errors: UsageError for what does not go together.

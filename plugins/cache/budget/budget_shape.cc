@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "plugins/cache/budget/budget_store.h"
+#include "plugins/cache/budget/head_runs.h"
 
 namespace ng {
 namespace {
@@ -58,6 +59,12 @@ absl::Status CheckNeeds(const Policy& policy, const std::string& name) {
   return absl::OkStatus();
 }
 
+// What the runs of a layer's heads take, each in whole tiles, where they hold so many on the
+// average.
+int64_t RunSlots(int64_t slots, int64_t n_kv_heads) {
+  return n_kv_heads * (slots + kTileTokens - 1) / kTileTokens * kTileTokens;
+}
+
 // The keys and values of all layers, one layer behind the other.
 absl::Status LayOutLayers(const CacheSpec& spec, std::span<const BudgetRule> rules,
                           BudgetShape* shape) {
@@ -69,20 +76,31 @@ absl::Status LayOutLayers(const CacheSpec& spec, std::span<const BudgetRule> rul
   shape->kept = 1;
   for (int layer = 0; layer < spec.n_layers; ++layer) {
     const int number = spec.layers.empty() ? layer : spec.layers[static_cast<size_t>(layer)];
-    held.max_tokens = std::max<int64_t>(1, options.Slots(spec, number, n_run_layers));
-    shape->slots = std::max(shape->slots, held.max_tokens);
+    const int64_t slots = std::max<int64_t>(1, options.Slots(spec, number, n_run_layers));
+    shape->slots = std::max(shape->slots, slots);
+    shape->head_slots =
+        std::max({shape->head_slots, slots, options.MostSlots(spec, number, n_run_layers)});
     for (const BudgetRule& rule : rules) {
       shape->kept = std::max(shape->kept, rule.options.MostKeptIn(spec, number, n_run_layers));
     }
     held.n_layers = 1;
+    held.n_kv_heads = shape->adaptive ? 1 : spec.n_kv_heads;
+    held.max_tokens = shape->adaptive ? RunSlots(slots, spec.n_kv_heads) : slots;
     NG_ASSIGN_OR_RETURN(const PageShape one, MakePageShape(held));
     BudgetShape::Layer& made = shape->layers.emplace_back();
     made = {one.k, one.v, one.page_tokens};
+    shape->layer_slots = std::max(shape->layer_slots, one.page_tokens);
+    if (shape->adaptive) {  // as long as all hold as many
+      made.k.head_stride = TilesOf(slots) * made.k.tile_bytes;
+      made.v.head_stride = TilesOf(slots) * made.v.tile_bytes;
+      made.head_tiles = TilesOf(slots);
+    }
     const int64_t begin = layout.Add(one.layer_bytes, {1});
     made.k.offset += begin;
     made.v.offset += begin;
   }
   held.n_layers = spec.n_layers;
+  held.n_kv_heads = spec.n_kv_heads;
   held.max_tokens = shape->slots;
   NG_ASSIGN_OR_RETURN(shape->pages, MakePageShape(held));
   shape->pages.page_bytes = layout.end();
@@ -96,7 +114,8 @@ absl::Status AddAttended(const CacheSpec& spec, const BudgetRule& rule, BudgetSh
   AttendedShape made{.max_sequences = spec.max_sequences,
                      .n_layers = spec.n_layers,
                      .n_kv_heads = spec.n_kv_heads,
-                     .slots = shape.slots,
+                     .slots = shape.adaptive ? TilesOf(shape.slots) * kTileTokens : shape.slots,
+                     .layer_slots = shape.adaptive ? shape.layer_slots : 0,
                      .drafts = spec.draft_tokens,
                      .queries = rule.policy->attended_queries(),
                      .every = options.at_mark ? 0 : options.every};
@@ -109,9 +128,8 @@ absl::Status AddAttended(const CacheSpec& spec, const BudgetRule& rule, BudgetSh
                       std::to_string(made.queries) + " queries, must be at most " +
                       "cache.budget.every = " + std::to_string(options.every));
   }
-  made.sums = layout.Add(8, {spec.max_sequences, spec.n_layers, spec.n_kv_heads, 2, made.slots});
-  made.log =
-      layout.Add(4, {spec.max_sequences, spec.n_layers, spec.n_kv_heads, made.drafts, made.slots});
+  made.sums = layout.Add(8, {spec.max_sequences, spec.n_layers, 2, made.total()});
+  made.log = layout.Add(4, {spec.max_sequences, spec.n_layers, made.drafts, made.total()});
   shape.attended.push_back(made);
   return absl::OkStatus();
 }
@@ -161,6 +179,7 @@ absl::StatusOr<BudgetShape> ShapeOfBudget(const CacheSpec& spec,
                       " tokens: a cache with a budget takes at most 2147483647");
   }
   BudgetShape shape;
+  shape.adaptive = options.safeguard.has_value();
   for (const BudgetRule& rule : rules) {
     NG_RETURN_IF_ERROR(CheckNeeds(*rule.policy, rule.options.policy));
     shape.has_keys |= Needs(*rule.policy, kNeedKeys);
@@ -178,21 +197,29 @@ absl::StatusOr<BudgetShape> ShapeOfBudget(const CacheSpec& spec,
     *part = layout.Add(4, {spec.max_sequences, spec.n_layers, spec.n_kv_heads, shape.kept});
   }
   shape.lanes = std::min<int64_t>(kLanes, spec.n_layers);
-  for (int64_t* const part : {&shape.held, &shape.order}) {
-    *part = layout.Add(4, {shape.lanes, shape.slots});
-  }
+  const int64_t most = shape.head_slots;
+  shape.held = layout.Add(4, {shape.lanes, most});
+  shape.n_ordered = shape.adaptive ? spec.n_kv_heads * shape.slots : shape.slots;
+  shape.order = layout.Add(4, {shape.lanes, shape.n_ordered});
+  if (shape.adaptive) shape.stays = layout.Add(1, {shape.lanes, shape.n_ordered});
   shape.scores = layout.Add(4, {shape.lanes, spec.n_kv_heads, shape.slots});
-  if (shape.has_keys) shape.keys = layout.Add(4, {shape.lanes, shape.slots, spec.head_dim});
-  if (shape.has_values) shape.values = layout.Add(4, {shape.lanes, shape.slots, spec.value_dim()});
+  if (shape.has_keys) shape.keys = layout.Add(4, {shape.lanes, most, spec.head_dim});
+  if (shape.has_values) shape.values = layout.Add(4, {shape.lanes, most, spec.value_dim()});
   for (const BudgetRule& rule : rules) {
     NG_RETURN_IF_ERROR(AddAttended(spec, rule, shape, layout));
     NG_RETURN_IF_ERROR(AddQueries(spec, rule, shape, layout));
   }
-  if (!shape.attended.empty()) shape.masses = layout.Add(4, {shape.lanes, shape.slots});
+  if (!shape.attended.empty()) shape.masses = layout.Add(4, {shape.lanes, most});
   if (!shape.queries.empty()) {
     shape.statistics_size =
         QuerySums::StatisticsSize(spec.n_heads / spec.n_kv_heads, spec.head_dim);
     shape.statistics = layout.Add(8, {shape.lanes, shape.statistics_size});
+  }
+  if (shape.adaptive && shape.n_ordered > std::numeric_limits<int32_t>::max()) {
+    return LimitError(std::to_string(spec.n_kv_heads) + " kv heads of " +
+                      std::to_string(shape.slots) +
+                      " tokens each: with cache.budget.heads = adaptive a layer holds at most "
+                      "2147483647");
   }
   if (layout.overflowed()) {
     return LimitError("a cache of " + std::to_string(spec.max_sequences) + " sequences of " +
@@ -204,6 +231,8 @@ absl::StatusOr<BudgetShape> ShapeOfBudget(const CacheSpec& spec,
   plan.boundary_tokens = options.at_mark ? 0 : options.every;
   plan.mark = options.at_mark;
   plan.slots = shape.slots;
+  plan.head_slots = shape.adaptive ? most : 0;
+  plan.sequence_images = true;
   plan.attended = !shape.attended.empty();
   plan.queries = !shape.queries.empty();
   return shape;

@@ -10,7 +10,7 @@
 
 #include "ng/executor.h"
 #include "ng/part_host.h"
-#include "plugins/cache/budget/keep.h"
+#include "plugins/cache/budget/head_runs.h"
 
 namespace ng {
 namespace {
@@ -98,6 +98,11 @@ BudgetStore::BudgetStore(const PluginContext& context, const CacheSpec& spec,
       slots_(static_cast<size_t>(spec.max_sequences)),
       held_(spec.max_sequences, spec.n_layers),
       chosen_(static_cast<size_t>(shape.lanes)) {
+  if (shape_.adaptive) {
+    const int64_t n_heads = int64_t{spec.max_sequences} * spec.n_layers * spec.n_kv_heads;
+    heads_.resize(static_cast<size_t>(n_heads));
+    next_heads_.resize(static_cast<size_t>(n_heads));
+  }
   for (int64_t i = 0; i < spec.max_sequences; ++i) {
     pages_.push_back(memory_.get() + i * shape_.pages.page_bytes);
   }
@@ -244,18 +249,22 @@ absl::StatusOr<SequenceId> BudgetStore::Fork(SequenceId sequence, int64_t capaci
   });
   for (int layer = 0; layer < n_layers_; ++layer) {
     const Held& held = held_.At(fork, layer) = held_.At(sequence, layer);
-    const int64_t tiles = (to.length - held.gone + kTileTokens - 1) / kTileTokens;
+    if (shape_.adaptive) {
+      std::ranges::copy(HeadsIn(heads_, sequence, layer), HeadsIn(heads_, fork, layer).begin());
+    }
     const KvView from_view = View(layer, sequence, to.length);
     const KvView to_view = View(layer, fork, to.length);
     for (int head = 0; head < n_kv_heads_; ++head) {
+      const int64_t tiles = TilesOf(from_view.n_slots(head));
       for (const KvSide* side : {&from_view.k, &from_view.v}) {
         if (tiles == 0) continue;
         std::memcpy(const_cast<std::byte*>(to_view.Tile(*side, head, 0)),
                     from_view.Tile(*side, head, 0), static_cast<size_t>(tiles * side->tile_bytes));
       }
-      std::ranges::copy(OfHead(shape_.positions, sequence, layer, head, held.kept),
-                        OfHead(shape_.positions, fork, layer, head, held.kept).begin());
     }
+    const int64_t n_positions = n_kv_heads_ * held.kept;
+    std::ranges::copy(OfHead(shape_.positions, sequence, layer, 0, n_positions),
+                      OfHead(shape_.positions, fork, layer, 0, n_positions).begin());
   }
   return fork;
 }
@@ -277,6 +286,11 @@ KvView BudgetStore::View(int layer, SequenceId sequence, int64_t length) const {
   if (held.gone == 0) return view;
   view.gone = held.gone;
   view.n_kept = held.kept;
+  if (shape_.adaptive) {
+    view.heads = HeadsIn(heads_, sequence, layer);
+    view.gone = std::ranges::min(view.heads, {}, &HeadSlots::gone).gone;
+    view.k.head_stride = view.v.head_stride = 0;
+  }
   view.positions = {OfHead(shape_.positions, sequence, layer, 0, held.kept).data(),
                     static_cast<size_t>(n_kv_heads_ * held.kept)};
   return view;
@@ -330,122 +344,6 @@ absl::Status BudgetStore::Commit(std::span<const SequenceRows> rows) {
   return absl::OkStatus();
 }
 
-absl::Status BudgetStore::Choose(const SequenceRows& rows) {
-  const int64_t length = rows.start_pos + rows.n_tokens;
-  NG_RETURN_IF_ERROR(ParallelFor(executor_, shape_.lanes, [&](int64_t lane, int64_t end, int) {
-    for (; lane < end; ++lane) {
-      absl::Status& chosen = chosen_[static_cast<size_t>(lane)];
-      chosen = absl::OkStatus();
-      for (int64_t of = lane; of < n_layers_ && chosen.ok(); of += shape_.lanes) {
-        const auto layer = static_cast<int>(of);
-        if (!EvictsIn(layer, rows)) continue;
-        chosen = ChooseInLayer(rows, View(layer, rows.sequence, length), lane);
-      }
-    }
-  }));
-  for (const absl::Status& chosen : chosen_) NG_RETURN_IF_ERROR(chosen);
-  return absl::OkStatus();
-}
-
-absl::Status BudgetStore::ChooseInLayer(const SequenceRows& rows, const KvView& view,
-                                        int64_t lane) {
-  const auto n = static_cast<size_t>(view.n_slots());
-  const int64_t n_kept = KeptIn(view.sequence, view.layer, view.length);
-  for (int head = 0; head < n_kv_heads_; ++head) NG_RETURN_IF_ERROR(Score(rows, view, head, lane));
-  if (!options_.per_head) {
-    const std::span<float> mean = ScoresOf(lane, 0);
-    for (size_t slot = 0; slot < n; ++slot) {
-      double sum = 0.0;
-      for (int head = 0; head < n_kv_heads_; ++head) sum += double{ScoresOf(lane, head)[slot]};
-      mean[slot] = static_cast<float>(sum / n_kv_heads_);
-    }
-  }
-  for (int head = 0; head < n_kv_heads_; ++head) {
-    const std::span<int32_t> chosen =
-        OfHead(shape_.chosen, view.sequence, view.layer, head, n_kept);
-    if (head > 0 && !options_.per_head) {
-      std::ranges::copy(OfHead(shape_.chosen, view.sequence, view.layer, 0, n_kept),
-                        chosen.begin());
-      continue;
-    }
-    KeepBest(ScoresOf(lane, head).first(n), options_.sinks, options_.recent,
-             Part<int32_t>(shape_.order, lane, shape_.slots), chosen);
-  }
-  return absl::OkStatus();
-}
-
-absl::Status BudgetStore::Score(const SequenceRows& rows, const KvView& view, int kv_head,
-                                int64_t lane) {
-  const int64_t n = view.n_slots();
-  const auto first = static_cast<size_t>(n);
-  const std::span<int32_t> held = Part<int32_t>(shape_.held, lane, shape_.slots).first(first);
-  for (int64_t slot = 0; slot < n; ++slot) {
-    held[static_cast<size_t>(slot)] = static_cast<int32_t>(view.TokenAt(kv_head, slot));
-  }
-  HeldTokens tokens{.layer = layers_[static_cast<size_t>(view.layer)],
-                    .kv_head = kv_head,
-                    .n_kv_heads = n_kv_heads_,
-                    .length = view.length,
-                    .positions = held};
-  const auto decode = [&](KvPart part, int64_t offset, int64_t width) {
-    float* const decoded = Part<float>(offset, lane, shape_.slots * width).data();
-    CopySlots(part, view, kv_head, n, decoded);
-    return TensorView<const float, 2>(decoded, {n, width});
-  };
-  if (shape_.has_keys) tokens.keys = decode(KvPart::kKey, shape_.keys, head_dim_);
-  if (shape_.has_values) tokens.values = decode(KvPart::kValue, shape_.values, value_dim_);
-  const Policy& policy = *RuleOf(rows.sequence).policy;
-  if (GoesByAttention(policy)) {
-    const std::span<float> masses = Part<float>(shape_.masses, lane, shape_.slots).first(first);
-    AttendedOf(policy).Sum(view.layer, kv_head, rows, masses);
-    tokens.attended = masses;
-  }
-  if (GoesByQueries(policy)) {
-    const LayerRotation& rotation = rotations_[static_cast<size_t>(view.layer)];
-    tokens.queries = QueriesOf(policy).Of(
-        view.layer, kv_head, rows, Part<double>(shape_.statistics, lane, shape_.statistics_size));
-    tokens.queries.scale = rotation.scale;
-    tokens.rotation = rotation.rotation;
-  }
-  return policy.Score(tokens, ScoresOf(lane, kv_head).first(first));
-}
-
-absl::Status BudgetStore::Evict(const SequenceRows& rows) {
-  const SequenceId sequence = rows.sequence;
-  const int64_t length = rows.start_pos + rows.n_tokens;
-  const int64_t n_items = int64_t{n_layers_} * n_kv_heads_;
-  for (const auto& sums : attended_) sums->Settle(rows);
-  NG_RETURN_IF_ERROR(ParallelFor(executor_, n_items, [&](int64_t item, int64_t end, int) {
-    for (; item < end; ++item) {
-      const int layer = static_cast<int>(item / n_kv_heads_);
-      if (!EvictsIn(layer, rows)) continue;
-      const int head = static_cast<int>(item % n_kv_heads_);
-      const int64_t n_kept = KeptIn(sequence, layer, length);
-      const KvView view = View(layer, sequence, length);
-      const std::span<const int32_t> chosen = OfHead(shape_.chosen, sequence, layer, head, n_kept);
-      const std::span<int32_t> positions = OfHead(shape_.positions, sequence, layer, head, n_kept);
-      // Rising, and none comes before its new place: what is still to be read is still there.
-      for (int64_t to = 0; to < n_kept; ++to) {
-        const int64_t from = chosen[static_cast<size_t>(to)];
-        positions[static_cast<size_t>(to)] = static_cast<int32_t>(view.TokenAt(head, from));
-        if (from != to) MoveSlot(view, head, from, to);
-      }
-      for (const auto& sums : attended_) sums->Keep(layer, head, sequence, chosen);
-    }
-  }));
-  for (int layer = 0; layer < n_layers_; ++layer) {
-    if (!EvictsIn(layer, rows)) continue;
-    const int64_t n_kept = KeptIn(sequence, layer, length);
-    for (const auto& sums : attended_) sums->Left(layer, sequence, n_kept);
-    Held& held = held_.At(sequence, layer);
-    n_gone_ += length - n_kept - held.gone;
-    held = {.gone = length - n_kept, .kept = n_kept};
-  }
-  ++n_evictions_;
-  At(sequence).left_at = length;
-  return absl::OkStatus();
-}
-
 std::string BudgetStore::Report() const {
   if (n_evictions_ == 0) return {};
   char seconds[32];
@@ -460,8 +358,8 @@ void* BudgetStore::Capability(std::string_view name) {
   if (attended_.empty() && name == AttendedMass::kName) return nullptr;
   if (queries_.empty() && name == PlainQueries::kName) return nullptr;
   if (!options_.at_mark && (name == ContextMark::kName || name == KeepRules::kName)) return nullptr;
-  return OfferCapability<Statistics, AttendedMass, PlainQueries, ContextMark, KeepRules>(this,
-                                                                                         name);
+  return OfferCapability<Statistics, AttendedMass, PlainQueries, ContextMark, KeepRules,
+                         SequenceImages>(this, name);
 }
 
 absl::StatusOr<std::vector<Statistic>> BudgetStore::Values() const {

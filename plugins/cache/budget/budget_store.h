@@ -7,8 +7,9 @@
 // then all are held.
 //
 // A sequence owns one page of budget + every slots, or of all its tokens, in layout "tiles16", in
-// which each kv head holds tokens of its own (KvView::gone). Which ones comes of positions, keys
-// and values alone, so every way of splitting a text into steps has the same bits. Nobody goes back
+// which each kv head holds tokens of its own (KvView::gone), as many as another one or, with heads
+// = adaptive, as many on the average (KvView::heads). Which ones comes of positions, keys and
+// values alone, so every way of splitting a text into steps has the same bits. Nobody goes back
 // behind a place where tokens have left: Truncate then is an UnsupportedError.
 #ifndef NG_PLUGINS_CACHE_BUDGET_BUDGET_STORE_H_
 #define NG_PLUGINS_CACHE_BUDGET_BUDGET_STORE_H_
@@ -28,6 +29,7 @@
 #include "plugins/cache/budget/budget_options.h"
 #include "plugins/cache/budget/layer_states.h"
 #include "plugins/cache/budget/query_sums.h"
+#include "plugins/cache/budget/sequence_image.h"
 
 namespace ng {
 
@@ -46,20 +48,26 @@ struct BudgetShape {
     KvSide k;
     KvSide v;
     int64_t page_tokens = 0;
+    int64_t head_tiles = 0;  // where `adaptive`: of each head, as long as all hold as many
   };
   std::vector<Layer> layers;  // [n_layers]
-  int64_t slots = 0;          // of the layer that holds most
+  bool adaptive = false;      // heads may hold different numbers
+  int64_t slots = 0;          // of the layer that holds most, on the average of its heads
+  int64_t head_slots = 0;     // the most of any head
+  int64_t layer_slots = 0;    // where `adaptive`: of all heads of a layer, the most, whole tiles
   int64_t kept = 0;           // the most tokens that stay in a layer when others leave
   int64_t positions = 0;      // int32 [max_sequences, n_layers, n_kv_heads, kept]
   int64_t chosen = 0;         // int32, alike: the slots that a Commit is about to keep
   // For layers that are scored at the same time, each with a lane of its own:
   int64_t lanes = 1;
-  int64_t held = 0;        // int32 [lanes, slots], the positions in a head's slots
-  int64_t order = 0;       // int32 [lanes, slots], for KeepBest
-  int64_t scores = 0;      // float [lanes, n_kv_heads, slots]
-  int64_t keys = 0;        // float [lanes, slots, head_dim], where the policy needs them
-  int64_t values = 0;      // float [lanes, slots, value_dim], alike
-  int64_t masses = 0;      // float [lanes, slots], alike: the attention that a head's tokens got
+  int64_t held = 0;        // int32 [lanes, head_slots], the positions in a head's slots
+  int64_t n_ordered = 0;   // of a head, or where `adaptive` of all heads of a layer
+  int64_t order = 0;       // int32 [lanes, n_ordered], for KeepBest
+  int64_t stays = 0;       // unsigned char, alike, for KeepBestOfLayer
+  int64_t scores = 0;      // float [lanes, n_kv_heads, slots]; where `adaptive` without gaps
+  int64_t keys = 0;        // float [lanes, head_slots, head_dim], where the policy needs them
+  int64_t values = 0;      // float [lanes, head_slots, value_dim], alike
+  int64_t masses = 0;      // float [lanes, head_slots]: the attention that a head's tokens got
   int64_t statistics = 0;  // double [lanes, statistics_size], alike
   int64_t statistics_size = 0;
   bool has_keys = false;
@@ -87,7 +95,8 @@ class BudgetStore final : public TileStore,
                           public AttendedMass,
                           public PlainQueries,
                           public ContextMark,
-                          public KeepRules {
+                          public KeepRules,
+                          public SequenceImages {
  public:
   // memory: [shape.pages.plan.bytes], 64-byte aligned, zero. rules: those of the shape. Sequences
   // go by the first one unless they are told otherwise.
@@ -116,6 +125,10 @@ class BudgetStore final : public TileStore,
   int64_t Mark(SequenceId sequence) const override { return At(sequence).mark; }
   std::span<const std::string> Rules() const override { return rule_names_; }
   absl::Status SetRule(SequenceId sequence, int rule) override;
+  int64_t ImageBytes(SequenceId sequence) const override;
+  absl::Status ExportImage(SequenceId sequence, std::span<std::byte> image) const override;
+  absl::Status ImportImage(SequenceId sequence, int64_t length,
+                           std::span<const std::byte> image) override;
 
  private:
   struct Slot {
@@ -128,8 +141,8 @@ class BudgetStore final : public TileStore,
   };
   // Of one layer of a sequence.
   struct Held {
-    int64_t gone = 0;  // tokens that have left
-    int64_t kept = 0;  // tokens that were left then
+    int64_t gone = 0;  // tokens that have left; where `adaptive` on the average of the heads
+    int64_t kept = 0;  // tokens that were left then, likewise
   };
 
   // How a layer rotates queries and keys.
@@ -160,12 +173,32 @@ class BudgetStore final : public TileStore,
   absl::Status ChooseInLayer(const SequenceRows& rows, const KvView& view, int64_t lane);
   // The scores of one kv head. [worker]
   absl::Status Score(const SequenceRows& rows, const KvView& view, int kv_head, int64_t lane);
-  // [slots] of one kv head of the lane's layer.
-  std::span<float> ScoresOf(int64_t lane, int kv_head) const {
-    return Part<float>(shape_.scores, lane * n_kv_heads_ + kv_head, shape_.slots);
-  }
+  // Writes which slots of the layer's heads stay, where these may keep different numbers, and how
+  // many they are. [worker]
+  void ChooseOverHeads(const KvView& view, int64_t lane);
+  // [n_slots of the head] of one kv head of the lane's layer.
+  std::span<float> ScoresOf(int64_t lane, const KvView& view, int kv_head) const;
   // Lets go what has not been chosen.
   absl::Status Evict(const SequenceRows& rows);
+  // The same in one kv head of a layer. [worker]
+  void EvictFrom(const SequenceRows& rows, int layer, int head);
+  // Puts the heads of a layer where they then belong, which hold different numbers.
+  void MoveHeads(const SequenceRows& rows, int layer);
+  // Says where each head has its slots, by n_kept, where tokens have left at `length`.
+  void PlaceHeads(int64_t length, std::span<HeadSlots> heads) const;
+  // Of `heads_` or `next_heads_`, those of a layer. [n_kv_heads]
+  template <class Heads>
+  auto HeadsIn(Heads& heads, SequenceId sequence, int layer) const {
+    const int64_t at = (int64_t{sequence} * n_layers_ + layer) * n_kv_heads_;
+    return std::span(heads).subspan(static_cast<size_t>(at), static_cast<size_t>(n_kv_heads_));
+  }
+  // The slots that a head is about to keep.
+  std::span<int32_t> ChosenOf(SequenceId sequence, int layer, int kv_head, int64_t n_kept) const;
+  // All that is known of a sequence.
+  void Walk(SequenceId sequence, SequenceImage& image);
+  void FindHeld(SequenceId sequence);
+  void WalkLayer(SequenceId sequence, int layer, SequenceImage& image);
+  void WalkHeads(SequenceId sequence, int layer, SequenceImage& image);
 
   template <class T>
   std::span<T> Part(int64_t offset, int64_t index, int64_t n) const {
@@ -201,6 +234,10 @@ class BudgetStore final : public TileStore,
   std::vector<const std::byte*> pages_;                  // [max_sequences]
   std::vector<Slot> slots_;                              // [max_sequences]
   LayerStates<Held> held_;
+  // Where heads may hold different numbers, what each has and what it is about to have.
+  // [max_sequences, n_layers, n_kv_heads]
+  std::vector<HeadSlots> heads_;
+  std::vector<HeadSlots> next_heads_;
   std::vector<absl::Status> chosen_;  // [lanes]
   int64_t n_evictions_ = 0;
   int64_t n_gone_ = 0;  // in all layers together

@@ -187,4 +187,22 @@ void QuerySums::Truncate(SequenceId sequence, int64_t length) {
   }
 }
 
+// As in a fork, without what a Truncate could go back to.
+void QuerySums::Walk(SequenceId sequence, int layer, SequenceImage& image) {
+  Layer& state = layers_.At(sequence, layer);
+  if (image.reads()) state = {};
+  int64_t any = state.any[state.now] ? 1 : 0;
+  image.Number(state.n_heads, 0, shape_.n_heads);
+  image.Number(state.end, 0, std::numeric_limits<int32_t>::max());
+  image.Number(state.n_log, 0, shape_.log_rows);
+  image.Number(any, 0, 1);
+  if (!image.sound()) return;
+  state.any[state.now] = any == 1;
+  if (any == 1) {
+    image.Bytes(SumsOf(sequence, layer, state.now, 0),
+                state.n_heads * shape_.sums() * int64_t{sizeof(double)});
+  }
+  image.Bytes(LogOf(sequence, layer), state.n_log * row_width() * int64_t{sizeof(float)});
+}
+
 }  // namespace ng

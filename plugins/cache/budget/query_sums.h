@@ -24,6 +24,7 @@
 #include "ng/tensor_view.h"
 #include "plugins/cache/budget/layer_states.h"
 #include "plugins/cache/budget/query_kernel.h"
+#include "plugins/cache/budget/sequence_image.h"
 
 namespace ng {
 
@@ -66,6 +67,8 @@ class QuerySums {
   // Whether the rows from `length` on can be taken away again; Truncate then does.
   bool CanTruncate(SequenceId sequence, int64_t length) const;
   void Truncate(SequenceId sequence, int64_t length);
+  // What is known of the rows that are committed. Read: of a sequence that is as long.
+  void Walk(SequenceId sequence, int layer, SequenceImage& image);
 
  private:
   // Of one layer of a sequence.

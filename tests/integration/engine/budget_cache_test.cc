@@ -14,6 +14,7 @@
 #include "ng/engine.h"
 #include "tests/integration/engine/last_logits.h"
 #include "tests/integration/run_support.h"
+#include "tests/support/temp_dir.h"
 
 namespace ng {
 namespace {
@@ -26,25 +27,30 @@ constexpr int64_t kBudgetTokens = 64;  // the models' context; their windows are
 constexpr int32_t kBudgetVocabulary = 40;
 
 // The model, the attention backend, the cache's codec, and the policy, with "_pyramid" in a
-// pyramid.
+// pyramid, with "_adaptive" over the kv heads of a layer, with "_both" both.
 using BudgetCase = std::tuple<std::string, std::string, std::string, std::string>;
 
 class BudgetCache : public ::testing::TestWithParam<BudgetCase> {
  protected:
   static std::vector<std::string> Budget(int64_t tokens) {
     const std::string& policy = std::get<3>(GetParam());
-    const size_t shape = policy.find("_pyramid");
-    return {"cache.name=budget",
-            absl::StrCat("cache.budget.tokens=", tokens),
-            "cache.budget.every=8",
-            "cache.budget.sinks=2",
-            "cache.budget.recent=4",
-            "cache.budget.policy=" + policy.substr(0, shape),
-            absl::StrCat("cache.budget.layers=", shape == policy.npos ? "even" : "pyramid"),
-            "cache.budget.beta=2",
-            "policy.lagkv.lag=4",
-            "policy.snapkv.queries=4",
-            "policy.expected_attention.sinks=2"};
+    const size_t end = std::min(policy.size(), policy.rfind('_'));
+    const std::string shape = policy.substr(end);
+    const bool shaped = shape == "_pyramid" || shape == "_adaptive" || shape == "_both";
+    const bool pyramid = shape == "_pyramid" || shape == "_both";
+    return {
+        "cache.name=budget",
+        absl::StrCat("cache.budget.tokens=", tokens),
+        "cache.budget.every=8",
+        "cache.budget.sinks=2",
+        "cache.budget.recent=4",
+        "cache.budget.policy=" + (shaped ? policy.substr(0, end) : policy),
+        absl::StrCat("cache.budget.layers=", pyramid ? "pyramid" : "even"),
+        absl::StrCat("cache.budget.heads=", shaped && shape != "_pyramid" ? "adaptive" : "even"),
+        "cache.budget.beta=2",
+        "policy.lagkv.lag=4",
+        "policy.snapkv.queries=4",
+        "policy.expected_attention.sinks=2"};
   }
   static std::unique_ptr<Engine> Open(const std::vector<std::string>& more,
                                       const RunNeeds& needs = {.max_tokens = kBudgetTokens,
@@ -119,6 +125,41 @@ TEST_P(BudgetCache, GoesBackToItsLastBoundaryAndForks) {
   const std::vector<float> wanted = test::LastLogits(*engine, a, end);
   EXPECT_EQ(test::LastLogits(*engine, b, end), wanted);
   EXPECT_EQ(test::LastLogits(*engine, fork, end), wanted);
+}
+
+// What is saved in the middle of a text goes on in another engine with the same bits.
+TEST_P(BudgetCache, GoesOnFromASnapshot) {
+  const RunNeeds needs = {.max_tokens = kBudgetTokens, .max_sequences = 3, .snapshots = true};
+  const test::TempDir temp;
+  for (const int64_t n : {int64_t{5}, int64_t{24}, int64_t{39}}) {
+    const std::unique_ptr<Engine> saving = Open(Budget(14), needs);
+    const SequenceId a = saving->OpenSequence(kBudgetTokens).value();
+    std::vector<int32_t> text = RandomTokens(n - 1);
+    test::LastLogits(*saving, a, text);
+    text.push_back(RandomTokens(1).front());  // alone: what a step of one leaves is saved too
+    test::LastLogits(*saving, a, {text.back()});
+    const std::string path = temp.File(absl::StrCat("cache", n));
+    const absl::Status saved = saving->SaveSequence(a, text, path);
+    ASSERT_TRUE(saved.ok()) << saved;
+    std::vector<std::string> options = Budget(14);
+    options.emplace_back("run.threads=3");
+    const std::unique_ptr<Engine> loading = Open(options, needs);
+    const auto loaded = loading->LoadSequence(path, kBudgetTokens);
+    ASSERT_TRUE(loaded.ok()) << loaded.status();
+    EXPECT_EQ(loaded->ids, text);
+    for (const int64_t more : {1, 7, 15}) {
+      const std::vector<int32_t> tokens = RandomTokens(more);
+      ASSERT_EQ(test::LastLogits(*loading, loaded->sequence, tokens),
+                test::LastLogits(*saving, a, tokens))
+          << n << " " << more;
+    }
+    const std::unique_ptr<Engine> other = Open(Budget(15), needs);
+    const absl::Status refused = other->LoadSequence(path, kBudgetTokens).status();
+    EXPECT_EQ(ExitCode(refused), 3);
+    EXPECT_THAT(std::string(refused.message()),
+                AllOf(HasSubstr(path + ": was made by a cache that lets tokens leave by budget"),
+                      HasSubstr("tokens = 14"), HasSubstr("tokens = 15")));
+  }
 }
 
 TEST_P(BudgetCache, GivesAllLogitsUpToABoundary) {
@@ -219,6 +260,27 @@ INSTANTIATE_TEST_SUITE_P(PyramidReference, BudgetCache,
                                             ::testing::Values("f32"),
                                             ::testing::Values("snapkv_pyramid")),
                          NameOfBudgetCase);
+
+// Kv heads of a layer hold other numbers of tokens.
+INSTANTIATE_TEST_SUITE_P(
+    Adaptive, BudgetCache,
+    ::testing::Combine(::testing::Values("llama/untied", "gemma3/tiny", "gpt_oss/tiny",
+                                         "gemma4/inputs", "bloom/tiny", "ministral3/tiny"),
+                       ::testing::Values("flash"), ::testing::Values("bf16"),
+                       ::testing::Values("knorm_adaptive", "observed_adaptive", "snapkv_both")),
+    NameOfBudgetCase);
+INSTANTIATE_TEST_SUITE_P(AdaptiveReference, BudgetCache,
+                         ::testing::Combine(::testing::Values("gemma3/tiny", "bloom/tiny"),
+                                            ::testing::Values("reference"),
+                                            ::testing::Values("f32"),
+                                            ::testing::Values("tova_adaptive", "keydiff_both")),
+                         NameOfBudgetCase);
+INSTANTIATE_TEST_SUITE_P(AdaptivePolicies, BudgetCache,
+                         ::testing::Combine(::testing::Values("qwen3/tiny"),
+                                            ::testing::Values("flash"), ::testing::Values("int8"),
+                                            ::testing::Values("window_adaptive", "lagkv_adaptive",
+                                                              "expected_attention_adaptive")),
+                         NameOfBudgetCase);
 // Queries of windows, without rotation, of part of a head, of pairs side by side. In f32: rounded
 // keys of two backends differ by more than scores may.
 INSTANTIATE_TEST_SUITE_P(Queries, BudgetCache,
@@ -250,6 +312,11 @@ TEST(BudgetRun, RefusesWhatDoesNotGoTogether) {
               {"cache.budget.every=0", "must be"});
   ExpectError(NgRun(BudgetTurn(20, {"--cache.budget.tokens=40", "--cache.budget.per=page"})), 2,
               {"cache.budget.per=page", "head", "layer"});
+  ExpectError(NgRun(BudgetTurn(20, {"--cache.budget.tokens=40", "--cache.budget.heads=adaptive",
+                                    "--cache.budget.per=layer"})),
+              2, {"cache.budget.heads = adaptive and cache.budget.per = layer", "must be head"});
+  ExpectError(NgRun(BudgetTurn(20, {"--cache.budget.tokens=40", "--cache.budget.safeguard=2"})), 2,
+              {"cache.budget.safeguard=2", "must be in [0, 1]"});
 }
 
 TEST(BudgetRun, NamesThePoliciesThatThereAre) {
@@ -282,10 +349,8 @@ TEST(BudgetRun, RefusesAPolicyThatGoesByQueriesWhereThereAreNone) {
                               "of keys")));
 }
 
-TEST(BudgetRun, RefusesSnapshotsAndABackendThatDoesNotReadSlots) {
+TEST(BudgetRun, RefusesABackendThatDoesNotReadSlots) {
   const Arguments turn = BudgetTurn(20, {"--cache.budget.tokens=40"});
-  ExpectError(NgRun(turn + Arguments{"--save-cache=/dev/null"}), 4,
-              {"cache plugin 'budget'", "keeps no snapshots; contiguous and paged do"});
   const Arguments faulty = {"--plugins.path=" NG_BINARY_DIR
                             "/tests/fixtures/broken_plugins/throws_in_worker",
                             "--attention.name=throws_in_worker"};

@@ -89,6 +89,8 @@ TEST_P(BudgetPrompt, SoHaveThePoliciesThatGoByAttentionOrQueries) {
         {"cache.budget.policy=snapkv", "policy.snapkv.queries=6"},
         {"cache.budget.policy=snapkv", "policy.snapkv.queries=6", "cache.budget.layers=pyramid",
          "cache.budget.beta=2"},
+        {"cache.budget.policy=knorm", "cache.budget.heads=adaptive"},
+        {"cache.budget.policy=tova", "cache.budget.heads=adaptive", "cache.budget.safeguard=0"},
         {"cache.budget.policy=expected_attention", "policy.expected_attention.sinks=2"}}) {
     SCOPED_TRACE(absl::StrJoin(policy, " "));
     const bool queries = policy.front() == "cache.budget.policy=expected_attention";

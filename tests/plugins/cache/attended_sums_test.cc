@@ -191,7 +191,7 @@ TEST(AttendedSums, FollowTheSlotsThatStay) {
     for (int layer = 0; layer < kLayers; ++layer) {
       for (int head = 0; head < kSumHeads; ++head) of.sums.Keep(layer, head, 1, kept);
     }
-    for (int layer = 0; layer < kLayers; ++layer) of.sums.Left(layer, 1, 3);
+    for (int layer = 0; layer < kLayers; ++layer) of.sums.Left(layer, 1, 3, {});
     of.sums.Copy(1, 0);
     for (const SequenceId sequence : {1, 0}) {
       SequenceRows none = rows;

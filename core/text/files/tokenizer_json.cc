@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <string>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -32,7 +34,8 @@ class TokenizerJsonReader {
     NG_ASSIGN_OR_RETURN(spec_.split, ReadPreTokenizer(file_, &unread_));
     NG_ASSIGN_OR_RETURN(spec_.decoder, ReadDecoder(file_, &unread_));
     NG_RETURN_IF_ERROR(ReadModel());
-    NG_ASSIGN_OR_RETURN(spec_.added_tokens, file_.AddedTokens());
+    NG_ASSIGN_OR_RETURN(std::vector<AddedToken> added, file_.AddedTokens());
+    NumberAddedTokens(std::move(added));
     NG_RETURN_IF_ERROR(OrderTokens());
     NG_ASSIGN_OR_RETURN(TextEnds ends, file_.Ends(static_cast<int64_t>(spec_.tokens.size())));
     spec_.prefix = std::move(ends.prefix);
@@ -42,6 +45,8 @@ class TokenizerJsonReader {
 
   // The keys of the parts that nobody knows.
   const std::vector<std::string>& unread() const { return unread_; }
+  // Added tokens that are read as other ids than the file's.
+  const std::vector<std::string>& renumbered() const { return renumbered_; }
 
  private:
   std::string Where(std::string_view part) const { return file_.Where(part); }
@@ -54,12 +59,14 @@ class TokenizerJsonReader {
   absl::Status ReadUnigram(const Json& model, const JsonFields& fields);
   absl::Status ReadVocabulary(const Json& vocabulary);
   absl::Status ReadMerges(const Json& merges, BpeSpec* bpe) const;
+  void NumberAddedTokens(std::vector<AddedToken> added);
   absl::Status OrderTokens();
 
   const TokenizerJsonFile& file_;
   PipelineSpec spec_;
   std::vector<std::pair<int64_t, std::string>> tokens_;  // (id, token), in no order
   std::vector<std::string> unread_;
+  std::vector<std::string> renumbered_;
 };
 
 absl::Status TokenizerJsonReader::ReadModel() {
@@ -173,6 +180,40 @@ absl::Status TokenizerJsonReader::ReadMerges(const Json& merges, BpeSpec* bpe) c
   return absl::OkStatus();
 }
 
+// As the tokenizers library does: a token that the vocabulary has keeps its id there, others have
+// those behind it in turn, whatever the file says. A vocabulary with gaps leaves them as they are.
+void TokenizerJsonReader::NumberAddedTokens(std::vector<AddedToken> added) {
+  std::unordered_map<std::string, int64_t> ids;
+  const auto n_own = static_cast<int64_t>(tokens_.size());
+  int64_t end = 0;
+  for (const auto& [id, token] : tokens_) {
+    end = std::max(end, id + 1);
+    ids.emplace(token, id);
+  }
+  int64_t next = n_own;
+  std::unordered_map<int64_t, size_t> places;  // in spec_.added_tokens
+  for (AddedToken& token : added) {
+    const int64_t said = token.id;
+    if (end == n_own) {
+      const auto [place, is_new] = ids.emplace(token.text, next);
+      token.id = static_cast<int32_t>(place->second);
+      next += is_new ? 1 : 0;
+    }
+    if (token.id != said) {
+      renumbered_.push_back(absl::StrCat(file_.Where("the added token "), JsonExcerpt(token.text),
+                                         " has the id ", said, ", and is read as ", token.id,
+                                         ", as the tokenizers library reads it"));
+    }
+    const auto [place, is_new] = places.emplace(token.id, spec_.added_tokens.size());
+    const bool same = !is_new && spec_.added_tokens[place->second].text == token.text;
+    if (same) {
+      spec_.added_tokens[place->second] = std::move(token);
+    } else {
+      spec_.added_tokens.push_back(std::move(token));
+    }
+  }
+}
+
 // Puts the tokens of both lists in the order of their ids. An id without a token stays empty, as
 // published vocabularies have it.
 absl::Status TokenizerJsonReader::OrderTokens() {
@@ -214,6 +255,7 @@ absl::StatusOr<PipelineSpec> ReadTokenizerJsonSpec(std::string_view bytes, const
   std::vector<std::string> unknown = parts.UnknownKeys();
   unknown.insert(unknown.end(), reader.unread().begin(), reader.unread().end());
   NG_RETURN_IF_ERROR(policy.Unread(path, unknown));
+  for (const std::string& doubt : reader.renumbered()) NG_RETURN_IF_ERROR(policy.Doubt(doubt));
   return spec;
 }
 

@@ -202,6 +202,32 @@ TEST(TokenizerJson, LeavesOutTheHeadOfAMergesFile) {
               ElementsAre(4, 2));
 }
 
+// Whatever the file says: transformers has no others.
+TEST(TokenizerJson, NumbersAddedTokensAsTheLibraryDoes) {
+  std::vector<std::string> doubts;
+  KeyPolicy policy(false, {}, [&](std::string_view doubt) { doubts.emplace_back(doubt); });
+  const std::string file = Changed("bbpe_qwen2", [](Json& f) {
+    Json& tokens = f["added_tokens"];
+    tokens.erase(1);                    // 513
+    tokens[2]["id"] = 615;              // <tool_call>
+    tokens.push_back(Json(tokens[1]));  // <|im_end|>
+    tokens.push_back(Json(tokens[0]));
+    tokens[4]["content"] = "he";  // of the vocabulary
+  });
+  const auto spec = ReadTokenizerJsonSpec(file, "t.json", policy);
+  ASSERT_TRUE(spec.ok()) << spec.status();
+  ASSERT_EQ(spec->tokens.size(), 515U);
+  EXPECT_EQ(spec->tokens[513], "<|im_end|>");
+  EXPECT_EQ(spec->tokens[514], "<tool_call>");
+  EXPECT_EQ(spec->added_tokens.size(), 4U);
+  EXPECT_THAT(
+      doubts,
+      ElementsAre(HasSubstr("t.json: the added token \"<|im_end|>\" has the id 514, and is "
+                            "read as 513, as the tokenizers library reads it"),
+                  HasSubstr("615, and is read as 514"), HasSubstr("514, and is read as 513"),
+                  HasSubstr("\"he\" has the id 512, and is read as 257")));
+}
+
 TEST(TokenizerJson, SaysWhichTokensAModelMayLackRowsFor) {
   Json file = Json::parse(SmallBpe(R"(["a b"])"));
   EXPECT_EQ(Read(file.dump())->n_added(), 0);
@@ -364,13 +390,11 @@ const JsonRefusal kJsonRefusals[] = {
      "model.unk_token = \"<?>\", must be a token of model.vocab"},
     {"WordEnds", [](Json& f) { f["model"]["end_of_word_suffix"] = "</w>"; },
      "model.end_of_word_suffix = \"</w>\", must be null at the byte level"},
-    {"MissingIds", [](Json& f) { f["added_tokens"][3]["id"] = 70000; },
-     "no token has the ids 643 to 69999, which are more than 65536"},
-    {"SharedId", [](Json& f) { f["added_tokens"][3]["id"] = 5; }, "id 5 is both"},
+    {"MissingIds", [](Json& f) { f["model"]["vocab"]["!"] = 70000; },
+     "no token has the ids 644 to 69999, which are more than 65536"},
+    {"SharedId", [](Json& f) { f["model"]["vocab"]["!"] = 5; }, "id 5 is both"},
     {"NegativeId", [](Json& f) { f["model"]["vocab"]["!"] = -1; }, "model.vocab[\"!\"] = -1"},
     {"HugeId", [](Json& f) { f["model"]["vocab"]["!"] = 1LL << 40; }, "must be an id"},
-    {"TwoIds", [](Json& f) { f["added_tokens"][3]["content"] = "<|end_header_id|>"; },
-     "is there twice"},
     {"EmptyAddedToken", [](Json& f) { f["added_tokens"][3]["content"] = ""; },
      "added_tokens[3].content = \"\", must be not empty"},
     {"NoFlag", [](Json& f) { f["added_tokens"][3].erase("lstrip"); }, "\"lstrip\" is missing"},

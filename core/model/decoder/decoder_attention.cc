@@ -26,7 +26,10 @@ void Clip(float limit, int64_t n, float* x) {
 
 absl::Status Decoder::PlanAttention() {
   NG_RETURN_IF_ERROR(attention_.Plan(rows_));
-  GrowTo(scratch_, attention_.scratch_floats() + kScratchAlignFloats);
+  const int64_t n_floats = attention_.scratch_floats() + kScratchAlignFloats;
+  // What is in it is of no use any more, so it goes before more is taken.
+  if (std::ssize(scratch_) < n_floats) scratch_ = std::vector<float>();
+  GrowTo(scratch_, n_floats);
   return absl::OkStatus();
 }
 

@@ -134,7 +134,7 @@ def kept_by_ng(options, folder, policy, ratio, prompts, work):
     command = [options.ng, "-m", str(folder), "--prompts", str(lines), "--kept", str(kept), "-n",
                "1", "--output", "jsonl", "--cache.name=budget", "--cache.budget.when=prompt",
                f"--cache.budget.ratio={1 - ratio!r}", f"--cache.budget.policy={policy.split()[0]}",
-               "--run.stop_ids=", *POLICIES[policy][1]]
+               "--run.stop_ids=", "--sampler.chain=greedy", *POLICIES[policy][1]]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode != 0:
         sys.exit(f"{' '.join(command)}\n{done.stderr}")
@@ -152,6 +152,16 @@ def near_tie(scores, only_here, only_there):
     return max(values) - min(values) <= 2e-6 * size
 
 
+def near_tie_in_layer(ours, theirs, layer):
+    """The same of all heads of a layer, which share one budget."""
+    heads = [place for place in theirs if place[0] == layer]
+    values = [theirs[place][1][i] for place in heads
+              for i in ours.get(place, set()) ^ theirs[place][0]]
+    size = max(abs(value) for place in heads for value in theirs[place][1]) or 1.0
+    as_many = sum(len(ours.get(place, set())) - len(theirs[place][0]) for place in heads) == 0
+    return as_many and max(values) - min(values) <= 2e-6 * size
+
+
 def compare(options, kind, policy, work):
     folder = work / kind
     model = make_model(kind, folder)
@@ -166,6 +176,8 @@ def compare(options, kind, policy, work):
                 held = ours[i].get(place, set())
                 if held == positions:
                     equal += 1
+                elif "over heads" in policy and near_tie_in_layer(ours[i], theirs, place[0]):
+                    ties += 1
                 elif "over heads" not in policy and len(held) == len(positions) and near_tie(
                         scores, held - positions, positions - held):
                     ties += 1

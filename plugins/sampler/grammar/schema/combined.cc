@@ -170,7 +170,7 @@ void SchemaNodes::AddTwoOf(const std::vector<SchemaNode>& nodes, Json& any) {
   Meetings meetings(*this, nodes, kAllTypes);
   for (size_t i = 0; i < nodes.size() && budget_.Spend(8); ++i) {
     for (const size_t j : meetings.Of(i)) {
-      if (j > i || !budget_.Spend(64)) break;
+      if (j > i || !budget_.Spend(128)) break;
       any.push_back(Json{{"allOf", Json::array({Handle(nodes[i]), Handle(nodes[j])})}});
     }
   }

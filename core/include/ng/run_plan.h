@@ -93,9 +93,9 @@ struct HeldLayers {
 std::string HeldLine(const HeldLayers& layers);
 // "with room for 12 checkpoints of texts, for requests that go on with them"
 std::string CheckpointsLine(int checkpoints);
-// "bounds of keys take 192 of a token's 6592 bytes; the step to 8000 tokens reads 6.554 of 51.200 MB
-// of keys and values, at most 1024 tokens of each kv head, and 1.536 MB of bounds". Empty: there are
-// no bounds.
+// "bounds of keys take 192 of a token's 6592 bytes; the step to 8000 tokens reads 6.554 of 51.200
+// MB of keys and values, at most 1024 tokens of each kv head, and 1.536 MB of bounds". Empty: there
+// are no bounds.
 std::string ReadsLine(std::span<const CacheReads> reads, int64_t length);
 // "a sequence holds at most 1152 tokens: others leave at multiples of 128". REQUIRES: slots > 0.
 std::string SlotsLine(const CachePlan& cache);

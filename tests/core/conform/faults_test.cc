@@ -102,6 +102,7 @@ constexpr Seeded kAttentionFaults[] = {
     {"ignores_v_in_k", "v_in_k"},
     {"reads_holes", "holes"},
     {"takes_slots_for_tokens", "slots"},
+    {"takes_heads_for_alike", "head_slots"},
     {"attended_forgets_a_key", "attended"},
     {"attended_changes_output", "attended"},
     {"attended_differs_in_chunks", "attended"},

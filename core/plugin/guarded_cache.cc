@@ -366,14 +366,12 @@ absl::Status GuardedCache::ImportLayer(int layer, const SequenceRows& rows,
 
 int64_t GuardedCache::ImageBytes(SequenceId sequence) const {
   int64_t bytes = 0;
-  absl::Status status = CheckOpen(sequence);
-  if (status.ok()) {
-    status = Guard([&]() -> absl::Status {
-      bytes = images_->ImageBytes(sequence);
-      if (bytes >= 0) return absl::OkStatus();
-      return Wrong("ImageBytes", absl::StrCat("gave ", bytes, ", must be at least 0"));
-    });
-  }
+  const auto ask = [&]() -> absl::Status {
+    bytes = images_->ImageBytes(sequence);
+    return bytes >= 0 ? absl::OkStatus() : Wrong("ImageBytes", absl::StrCat("gave ", bytes));
+  };
+  const absl::Status opened = CheckOpen(sequence);
+  const absl::Status status = opened.ok() ? Guard(ask) : opened;
   if (!status.ok()) throw PluginFault(status);
   return bytes;
 }
@@ -387,10 +385,9 @@ absl::Status GuardedCache::ImportImage(SequenceId sequence, int64_t length,
                                        std::span<const std::byte> image) {
   NG_RETURN_IF_ERROR(CheckOpen(sequence));
   return Guard([&]() -> absl::Status {
-    const absl::Status imported = images_->ImportImage(sequence, length, image);
-    if (imported.ok()) At(sequence).length = length;
+    NG_RETURN_IF_ERROR(images_->ImportImage(sequence, length, image));
+    At(sequence).length = length;
     NG_RETURN_IF_ERROR(CheckKept("ImportImage", sequence));
-    NG_RETURN_IF_ERROR(imported);
     return Look("ImportImage", [&] { return checks_->Begun(sequence); });
   });
 }

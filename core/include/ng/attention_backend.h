@@ -103,10 +103,19 @@ inline constexpr std::string_view kFeatureMissed = "missed";  // fills Attention
 // Reads views whose kv heads hold different numbers of tokens.
 inline constexpr std::string_view kFeatureHeadSlots = "head_slots";
 // All of them.
-inline constexpr std::string_view kAttentionFeatures[] = {
-    kFeatureWindow,        kFeatureSoftCap,  kFeatureSinks, kFeatureAlibi, kFeatureQueryTemperature,
-    kFeatureChunkedWindow, kFeatureVHeadDim, kFeatureVInK,  kFeatureHoles, kFeatureAttended,
-    kFeatureSlots,         kFeatureMissed,   kFeatureHeadSlots};
+inline constexpr std::string_view kAttentionFeatures[] = {kFeatureWindow,
+                                                          kFeatureSoftCap,
+                                                          kFeatureSinks,
+                                                          kFeatureAlibi,
+                                                          kFeatureQueryTemperature,
+                                                          kFeatureChunkedWindow,
+                                                          kFeatureVHeadDim,
+                                                          kFeatureVInK,
+                                                          kFeatureHoles,
+                                                          kFeatureAttended,
+                                                          kFeatureSlots,
+                                                          kFeatureMissed,
+                                                          kFeatureHeadSlots};
 
 // How the cache stores what the backend reads, and what it wants of the backend.
 struct CacheFormat {

@@ -114,7 +114,8 @@ class Probe {
     (void)request;
     return absl::OkStatus();
   }
-  // [load] Errors: OutputError, InterruptedError; UsageError where the options fit no row of the run.
+  // [load] Errors: OutputError, InterruptedError; UsageError where the options fit no row of the
+  // run.
   virtual absl::Status EndRun(const ProbeRun& run) {
     (void)run;
     return absl::OkStatus();

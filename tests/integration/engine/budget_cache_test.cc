@@ -261,12 +261,13 @@ INSTANTIATE_TEST_SUITE_P(PyramidReference, BudgetCache,
                                             ::testing::Values("snapkv_pyramid")),
                          NameOfBudgetCase);
 
-// Kv heads of a layer hold other numbers of tokens.
+// Kv heads of a layer hold other numbers of tokens. In f32: with rounded keys two backends may keep
+// another token where scores of two heads lie close together.
 INSTANTIATE_TEST_SUITE_P(
     Adaptive, BudgetCache,
     ::testing::Combine(::testing::Values("llama/untied", "gemma3/tiny", "gpt_oss/tiny",
                                          "gemma4/inputs", "bloom/tiny", "ministral3/tiny"),
-                       ::testing::Values("flash"), ::testing::Values("bf16"),
+                       ::testing::Values("flash"), ::testing::Values("f32"),
                        ::testing::Values("knorm_adaptive", "observed_adaptive", "snapkv_both")),
     NameOfBudgetCase);
 INSTANTIATE_TEST_SUITE_P(AdaptiveReference, BudgetCache,

@@ -36,7 +36,7 @@ std::string Diff(OpenEngine& a, OpenEngine& b, const std::vector<Ids>& prompts,
   a.RaisePending();
   b.RaisePending();
   report.result = Value(std::move(result));
-  return diff::ReportJson(report);
+  return diff::ReportJson(report, /*by_position=*/false);
 }
 
 }  // namespace ng::python

@@ -59,14 +59,17 @@ TEST(LabOptions, CardTakesMethodsAndIsAsBeforeWithoutThem) {
     EXPECT_THAT(line->lab.methods, ElementsAre("knorm", "int8"));
     EXPECT_THAT(line->engine.overrides, ElementsAre("model.path=MODEL"));
     EXPECT_THAT(line->lab.lengths, ElementsAre(1024));
-    EXPECT_THAT(line->lab.budgets, ElementsAre(256, 512));
+    EXPECT_THAT(line->lab.budgets, ElementsAre(Budget{.tokens = 256}, Budget{.tokens = 512}));
     EXPECT_EQ(line->lab.tasks.size(), 6U);
   }
   const auto one = Parsed({"--card", "knorm", "--lengths=1k,3000", "--tasks=none", "--budgets=2k"});
   ASSERT_TRUE(one.ok()) << one.status();
   EXPECT_THAT(one->lab.methods, ElementsAre("knorm"));
   EXPECT_THAT(one->lab.lengths, ElementsAre(1024, 3000));
-  EXPECT_THAT(one->lab.budgets, ElementsAre(2048));
+  EXPECT_THAT(one->lab.budgets, ElementsAre(Budget{.tokens = 2048}));
+  const auto shares = Parsed({"--card", "knorm", "--budgets=0.25,256"});
+  ASSERT_TRUE(shares.ok()) << shares.status();
+  EXPECT_THAT(shares->lab.budgets, ElementsAre(Budget{.ratio = 0.25}, Budget{.tokens = 256}));
   EXPECT_THAT(one->lab.tasks, IsEmpty());
 }
 
@@ -81,6 +84,7 @@ TEST(LabOptions, FaultsAreNamed) {
   ExpectUsage({"--card", "--lengths=k"}, "--lengths: 'k' must be");
   ExpectUsage({"--card", "--lengths=2k,2048"}, "--lengths: 2048 is given twice");
   ExpectUsage({"--card", "--budgets=-5"}, "--budgets: '-5' must be");
+  ExpectUsage({"--card", "--budgets=1.5"}, "--budgets: '1.5' must be a share");
   ExpectUsage({"--card", "--examples=0"}, "--examples: '0' must be a whole number in [1, ");
   ExpectUsage({"--card", "--resume"}, "--resume needs --lines");
   ExpectUsage({"--lengths=1k"}, "need --card");

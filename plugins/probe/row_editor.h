@@ -183,8 +183,8 @@ class RowEditor : public Probe {
     const bool missed = was_fed_ && !hits_ && n_edited_ == 0;
     if (!missed || stopped || run.failed || rows_.may_miss) return absl::OkStatus();
     return UsageError(
-        absl::StrCat(rows_.key, ".positions: no row of the run is at one of them, so ",
-                     "nothing was edited; ", rows_.key, ".may_miss=true lets such a run be"));
+        absl::StrCat("positions: no row of the run is at one of them, so nothing was edited; ",
+                     rows_.key, ".may_miss=true lets such a run be"));
   }
 
   std::string Report() const override {

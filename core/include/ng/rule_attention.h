@@ -40,6 +40,15 @@ namespace ng {
 // The score of a key that a query does not see.
 inline constexpr float kUnseen = -std::numeric_limits<float>::infinity();
 
+// What RuleAttention does. It reads all that a query sees, so it has nothing to say of what it
+// missed.
+inline constexpr auto kRuleFeatures = [] {
+  std::array<std::string_view, std::size(kAttentionFeatures) - 1> features;
+  std::ranges::copy_if(kAttentionFeatures, features.begin(),
+                       [](std::string_view feature) { return feature != kFeatureMissed; });
+  return features;
+}();
+
 // One query and head that a rule is asked about.
 struct RuleQuery {
   int layer = 0;
@@ -58,7 +67,7 @@ class RuleAttention : public AttentionBackend {
     return kLayouts;
   }
 
-  std::span<const std::string_view> features() const override { return kAttentionFeatures; }
+  std::span<const std::string_view> features() const override { return kRuleFeatures; }
 
   absl::Status Supports(const AttentionSpec& spec, const CacheFormat& format) const override {
     const std::span<const std::string_view> own = layouts();

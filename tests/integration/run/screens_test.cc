@@ -59,7 +59,7 @@ TEST(Screens, WhatDoesNotFitIsNamedAndWideShowsIt) {
   const Result diff = RunOther("ng-diff", differs);
   EXPECT_EQ(diff.exit_code, 8) << diff.err;
   ExpectFits(diff.out);
-  EXPECT_THAT(diff.out, HasSubstr("(--wide shows not compared too)\n"));
+  EXPECT_THAT(diff.out, HasSubstr("(--wide shows rows, not compared too)\n"));
   EXPECT_THAT(RunOther("ng-diff", differs + Arguments{"--wide"}).out, HasSubstr(" not compared\n"));
   const Arguments card =
       Demo() + Arguments{"--samples=1", "--window=32", "--card", "--repeat=1", "--depths=0"};
@@ -76,7 +76,7 @@ TEST_F(ScreensInATerminal, NoTableWraps) {
   program_ = "ng-diff";
   Start({"--message=Who art thou?", "--against", "cache.codec=int8"});
   const std::string screen = See("exit=8\nended\n");
-  EXPECT_THAT(screen, HasSubstr("(--wide shows not compared too)\n"));
+  EXPECT_THAT(screen, HasSubstr("(--wide shows rows, not compared too)\n"));
   EXPECT_EQ(Count(screen, "\n"), Count(Tmux({"capture-pane", "-p", "-S", "-500"}).out, "\n"));
 }
 

@@ -198,6 +198,21 @@ TEST(Serve, AnswersAResponseWithTheTextOfNgRun) {
   EXPECT_EQ(cut["incomplete_details"]["reason"], "max_output_tokens");
 }
 
+TEST(Serve, AnswersTheOtherApisWithTheTextOfNgRun) {
+  const Server server;
+  const std::string text =
+      RunLine({"--message=Who art thou?", "--run.system=Be brief.", "-n", "40"})["text"];
+  const Json turn = {{"role", "user"}, {"content", "Who art thou?"}};
+  const Json message = server.Post(
+      "/v1/messages", {{"messages", {turn}}, {"system", "Be brief."}, {"max_tokens", 40}});
+  EXPECT_EQ(message["content"][0]["text"], text);
+  const Json chat = server.Post(
+      "/api/chat", {{"messages", {{{"role", "system"}, {"content", "Be brief."}}, turn}},
+                    {"options", {{"num_predict", 40}}},
+                    {"stream", false}});
+  EXPECT_EQ(chat["message"]["content"], text);
+}
+
 TEST(Serve, ChoicesAreThoseOfNgRunsPrompts) {
   const Server server;
   const TempDir dir;

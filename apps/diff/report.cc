@@ -158,7 +158,7 @@ std::vector<StreamRow> MostDifferent(const Comparison& comparison) {
   for (const PointComparison& point : comparison.points) {
     if (!IsResidualStream(point)) continue;
     for (const RowDifference& row : point.figures.differences()) {
-      const auto [found, is_new] = by_place.try_emplace(row.place, row, point.point.at);
+      const auto [found, is_new] = by_place.try_emplace(row.place, StreamRow{row, point.point.at});
       if (row.rms_rel > found->second.difference.rms_rel) found->second = {row, point.point.at};
     }
   }

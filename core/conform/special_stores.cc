@@ -76,7 +76,8 @@ KvView SlotStore::View(int layer, SequenceId sequence, int64_t length) const {
   const KvView all = ScatteredStore::View(layer, sequence, length);
   const int64_t boundary = Length(sequence) / kSlotBoundary * kSlotBoundary;
   if (boundary == 0) return all;
-  Shown& shown = shown_[static_cast<size_t>(sequence * spec_.n_layers + layer)];
+  const int64_t place = int64_t{sequence} * spec_.n_layers + layer;
+  Shown& shown = shown_[static_cast<size_t>(place)];
   KvView view = all;
   shown.positions.clear();
   shown.heads.clear();

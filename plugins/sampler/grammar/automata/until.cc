@@ -68,8 +68,9 @@ class UntilMaker {
 
   size_t Index(int32_t state) const { return static_cast<size_t>(state - first_); }
   int32_t StateOf(Target target) const {
-    return target < 0 ? beginnings_[static_cast<size_t>(~target)].to
-                      : numbers_[static_cast<size_t>(target)];
+    if (target >= 0) return numbers_[static_cast<size_t>(target)];
+    const Target beginning = ~target;
+    return beginnings_[static_cast<size_t>(beginning)].to;
   }
   // The places of these states and of those reached from them for nothing, without those of a set
   // and of a text that begins.

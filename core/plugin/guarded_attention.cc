@@ -224,8 +224,8 @@ class GuardedAttention final : public AttentionBackend {
       return Fault(run.layer, absl::StrCat("Run left element ", at, " of `missed` unwritten"));
     }
     for (size_t i = 0; i < missed.size(); ++i) {
-      if (!(missed[i] < 0.0F || missed[i] > 1.0F + kSumError))
-        continue;  // NaN of its inputs may be
+      // NaN of its inputs may be.
+      if (!(missed[i] < 0.0F || missed[i] > 1.0F + kSumError)) continue;
       return Fault(run.layer, absl::StrCat("Run made element ", i, " of `missed` ", missed[i],
                                            ", must be in [0, 1]"));
     }

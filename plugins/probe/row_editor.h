@@ -128,11 +128,34 @@ class Positions {
 struct EditedRows {
   std::vector<PointShape> points;
   Positions positions;
-  std::vector<std::string> reads;  // files
-  std::string key;                 // of its options: "probe.steer"
-  bool may_miss = false;           // a run in which no row is edited is no error
-  const std::atomic<bool>* stop;   // that of ProbeModel: a run that was ended misses nothing
+  std::vector<std::string> reads = {};      // files
+  std::string key;                          // of its options: "probe.steer"
+  bool may_miss = false;                    // a run in which no row is edited is no error
+  const std::atomic<bool>* stop = nullptr;  // that of ProbeModel: what was ended misses nothing
 };
+
+// The options that all probes have that edit rows.
+struct EditOptions {
+  std::span<const std::string_view> points = {};  // patterns
+  std::span<const std::string_view> positions = {};
+  bool may_miss = false;
+};
+
+// Errors: UsageError that begins with `key` and the option's name.
+inline absl::StatusOr<EditedRows> ReadEditedRows(const ProbeModel& model,
+                                                 const EditOptions& options,
+                                                 const std::string& key) {
+  absl::StatusOr<std::vector<PointShape>> points =
+      NamedPoints(model, options.points, key + ".points");
+  if (!points.ok()) return points.status();
+  absl::StatusOr<Positions> positions = Positions::Parse(options.positions, key + ".positions");
+  if (!positions.ok()) return positions.status();
+  return EditedRows{.points = *std::move(points),
+                    .positions = *std::move(positions),
+                    .key = key,
+                    .may_miss = options.may_miss,
+                    .stop = model.stop};
+}
 
 // Edits the rows of some points at some positions. A run whose prompts have all been fed and that
 // has edited none of them is an error: most likely the positions are not those that were meant.

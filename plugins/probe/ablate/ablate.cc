@@ -49,10 +49,9 @@ absl::StatusOr<std::vector<int64_t>> ElementsOf(const AblateOptions& options,
 
 absl::StatusOr<std::unique_ptr<Probe>> Ablate::Create(const AblateOptions& options,
                                                       const ProbeModel& model) {
-  NG_ASSIGN_OR_RETURN(std::vector<PointShape> points,
-                      NamedPoints(model, options.points, "probe.ablate.points"));
-  NG_ASSIGN_OR_RETURN(Positions positions,
-                      Positions::Parse(options.positions, "probe.ablate.positions"));
+  NG_ASSIGN_OR_RETURN(
+      EditedRows edited,
+      ReadEditedRows(model, {options.points, options.positions, options.may_miss}, "probe.ablate"));
   std::optional<SafetensorsReader> file;
   std::vector<std::string> reads;
   if (!options.means.empty()) {
@@ -60,7 +59,7 @@ absl::StatusOr<std::unique_ptr<Probe>> Ablate::Create(const AblateOptions& optio
     reads.push_back(file->path());
   }
   std::vector<std::vector<Replaced>> replaced;
-  for (const PointShape& point : points) {
+  for (const PointShape& point : edited.points) {
     NG_ASSIGN_OR_RETURN(const std::vector<int64_t> elements, ElementsOf(options, point));
     NamedTensor means{"", {}, std::vector<float>(static_cast<size_t>(point.values()))};
     if (file) {
@@ -81,12 +80,8 @@ absl::StatusOr<std::unique_ptr<Probe>> Ablate::Create(const AblateOptions& optio
       of_point.push_back({element, value});
     }
   }
-  auto ablate = absl::WrapUnique(new Ablate({.points = std::move(points),
-                                             .positions = std::move(positions),
-                                             .reads = std::move(reads),
-                                             .key = "probe.ablate",
-                                             .may_miss = options.may_miss,
-                                             .stop = model.stop}));
+  edited.reads = std::move(reads);
+  auto ablate = absl::WrapUnique(new Ablate(std::move(edited)));
   ablate->replaced_ = std::move(replaced);
   return ablate;
 }

@@ -35,16 +35,15 @@ absl::StatusOr<std::vector<float>> RowsOf(const SafetensorsReader& file, const P
 
 absl::StatusOr<std::unique_ptr<Probe>> Patch::Create(const PatchOptions& options,
                                                      const ProbeModel& model) {
-  NG_ASSIGN_OR_RETURN(std::vector<PointShape> points,
-                      NamedPoints(model, options.points, "probe.patch.points"));
-  NG_ASSIGN_OR_RETURN(Positions positions,
-                      Positions::Parse(options.positions, "probe.patch.positions"));
+  NG_ASSIGN_OR_RETURN(
+      EditedRows edited,
+      ReadEditedRows(model, {options.points, options.positions, options.may_miss}, "probe.patch"));
   NG_ASSIGN_OR_RETURN(const SafetensorsReader file, OpenNamed(options.file, "probe.patch.file"));
   std::vector<std::vector<float>> all;
-  for (const PointShape& point : points) {
+  for (const PointShape& point : edited.points) {
     NG_ASSIGN_OR_RETURN(std::vector<float> rows, RowsOf(file, point, options.request));
     const int64_t n_rows = std::ssize(rows) / point.values();
-    const int64_t last = positions.LastNumber();
+    const int64_t last = edited.positions.LastNumber();
     if (last >= 0 && (last + options.shift >= n_rows || last + options.shift < 0)) {
       return UsageError(absl::StrCat("probe.patch.positions: position ", last, " is to get row ",
                                      last + options.shift, " of ", PointText(point.at), ", and ",
@@ -52,12 +51,8 @@ absl::StatusOr<std::unique_ptr<Probe>> Patch::Create(const PatchOptions& options
     }
     all.push_back(std::move(rows));
   }
-  auto patch = absl::WrapUnique(new Patch({.points = std::move(points),
-                                           .positions = std::move(positions),
-                                           .reads = {file.path()},
-                                           .key = "probe.patch",
-                                           .may_miss = options.may_miss,
-                                           .stop = model.stop}));
+  edited.reads = {file.path()};
+  auto patch = absl::WrapUnique(new Patch(std::move(edited)));
   patch->shift_ = options.shift;
   patch->rows_ = std::move(all);
   return patch;

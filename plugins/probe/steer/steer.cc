@@ -11,10 +11,9 @@ namespace ng {
 
 absl::StatusOr<std::unique_ptr<Probe>> Steer::Create(const SteerOptions& options,
                                                      const ProbeModel& model) {
-  NG_ASSIGN_OR_RETURN(std::vector<PointShape> points,
-                      NamedPoints(model, options.points, "probe.steer.points"));
-  NG_ASSIGN_OR_RETURN(Positions positions,
-                      Positions::Parse(options.positions, "probe.steer.positions"));
+  NG_ASSIGN_OR_RETURN(
+      EditedRows edited,
+      ReadEditedRows(model, {options.points, options.positions, options.may_miss}, "probe.steer"));
   NG_ASSIGN_OR_RETURN(const SafetensorsReader file, OpenNamed(options.file, "probe.steer.file"));
   std::string name(options.tensor);
   if (name.empty()) {
@@ -25,7 +24,7 @@ absl::StatusOr<std::unique_ptr<Probe>> Steer::Create(const SteerOptions& options
     name = file.tensors()[0].name;
   }
   NG_ASSIGN_OR_RETURN(NamedTensor vector, file.Read(name));
-  for (const PointShape& point : points) {
+  for (const PointShape& point : edited.points) {
     if (std::ssize(vector.data) == point.values()) continue;
     return ModelFileError(absl::StrCat(file.path(), ": tensor ", name, " has ", vector.data.size(),
                                        " values, a row of ", PointText(point.at), " has ",
@@ -38,12 +37,8 @@ absl::StatusOr<std::unique_ptr<Probe>> Steer::Create(const SteerOptions& options
     return ModelFileError(absl::StrCat(file.path(), ": tensor ", name, " times ",
                                        options.coefficient, " has a value that is not finite"));
   }
-  auto steer = absl::WrapUnique(new Steer({.points = std::move(points),
-                                           .positions = std::move(positions),
-                                           .reads = {file.path()},
-                                           .key = "probe.steer",
-                                           .may_miss = options.may_miss,
-                                           .stop = model.stop}));
+  edited.reads = {file.path()};
+  auto steer = absl::WrapUnique(new Steer(std::move(edited)));
   steer->added_ = std::move(vector.data);
   return steer;
 }
